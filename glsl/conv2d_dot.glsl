@@ -65,22 +65,29 @@ void store_chunk() {
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) a_[(lane() + r * LANES) / 4u * ROW + (lane() & 3u)] = w_next_[r];
 }
 
-void multiply_chunk() {
-  [[unroll]] for (uint vector = 0u; vector < 4u; ++vector) {
-    uvec4 b[TN];
+void multiply_step(uint vector) {
+  uvec4 b[TN];
+  [[unroll]] for (uint j = 0u; j < TN; ++j) {
+    b[j] = b_[((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW + vector];
+  }
+  [[unroll]] for (uint i = 0u; i < TM; ++i) {
+    const uvec4 a = a_[(i * LANES_M + lane_m()) * ROW + vector];
     [[unroll]] for (uint j = 0u; j < TN; ++j) {
-      b[j] = b_[((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW + vector];
+      const uint at = i * TN + j;
+      sum_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
+      sum_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
+      sum_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
+      sum_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
     }
-    [[unroll]] for (uint i = 0u; i < TM; ++i) {
-      const uvec4 a = a_[(i * LANES_M + lane_m()) * ROW + vector];
-      [[unroll]] for (uint j = 0u; j < TN; ++j) {
-        const uint at = i * TN + j;
-        sum_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
-        sum_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
-        sum_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
-        sum_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
-      }
-    }
+  }
+}
+
+// Of the least tiles a loop: they are for the fewest registers, which do not hold what compilers load ahead of unrolled steps.
+void multiply_chunk() {
+  if (TM * TN < 16u) {
+    [[dont_unroll]] for (uint vector = 0u; vector < 4u; ++vector) multiply_step(vector);
+  } else {
+    [[unroll]] for (uint vector = 0u; vector < 4u; ++vector) multiply_step(vector);
   }
 }
 

@@ -32,6 +32,8 @@ layout(constant_id = 15) const uint TN = 4u;
 
 #define ROW 5u
 #define RUNS (GROUP % 64u == 0u ? 1u : 2u)  // scales of a tile's row
+#define LEAST (TM * TN < 16u)  // for the fewest registers, which do not hold what compilers load ahead of unrolled runs and steps
+#define WHOLE (TM * TN >= 16u && GROUP % 64u == 0u)  // a step takes whole uvec4, not halves
 #define LANES_N (BN / TN)
 #define LANES_M (BM / TM)
 #define X_LOADS ((BM * 4u + LANES - 1u) / LANES)
@@ -120,21 +122,21 @@ void store_tile() {
 uint b_row(uint j) { return ((j & 3u) * (BN / 4u) + (j >> 2) * LANES_N + lane_n()) * ROW; }
 uint a_row(uint i) { return (i * LANES_M + lane_m()) * ROW; }
 
-void multiply_step(uint run, uint t) {
+void multiply_step(uint half_, uint t) {
   uvec4 b[TN];
   [[unroll]] for (uint j = 0u; j < TN; ++j) {
-    if (RUNS == 1u) b[j] = b_[b_row(j) + t];
-    else b[j].xy = run == 0u ? b_[b_row(j) + t].xy : b_[b_row(j) + t].zw;
+    if (WHOLE) b[j] = b_[b_row(j) + t];
+    else b[j].xy = half_ == 0u ? b_[b_row(j) + t].xy : b_[b_row(j) + t].zw;
   }
   [[unroll]] for (uint i = 0u; i < TM; ++i) {
     uvec4 a;
-    if (RUNS == 1u) a = a_[a_row(i) + t];
-    else a.xy = run == 0u ? a_[a_row(i) + t].xy : a_[a_row(i) + t].zw;
+    if (WHOLE) a = a_[a_row(i) + t];
+    else a.xy = half_ == 0u ? a_[a_row(i) + t].xy : a_[a_row(i) + t].zw;
     [[unroll]] for (uint j = 0u; j < TN; ++j) {
       const uint at = i * TN + j;
       whole_[at] += dotPacked4x8EXT(int(a.x), int(b[j].x));
       whole_[at] += dotPacked4x8EXT(int(a.y), int(b[j].y));
-      if (RUNS == 1u) {
+      if (WHOLE) {
         whole_[at] += dotPacked4x8EXT(int(a.z), int(b[j].z));
         whole_[at] += dotPacked4x8EXT(int(a.w), int(b[j].w));
       }
@@ -144,7 +146,11 @@ void multiply_step(uint run, uint t) {
 
 // A loop: Mesa's compilers load the words of all unrolled steps first, where they can, and spill them on RDNA and Intel's GPUs.
 void multiply_run(uint run) {
-  [[dont_unroll]] for (uint t = 0u; t < 4u; ++t) multiply_step(run, t);
+  if (LEAST && GROUP % 64u == 0u) {
+    [[dont_unroll]] for (uint i = 0u; i < 8u; ++i) multiply_step(i & 1u, i >> 1);
+  } else {
+    [[dont_unroll]] for (uint t = 0u; t < 4u; ++t) multiply_step(run, t);
+  }
 }
 
 // Adds the integer sums of a tile's run of columns to the fp32 sums.
@@ -163,6 +169,20 @@ void scale_run(uint run, int row_zero[TM]) {
       if (HAS_ZERO != 0u) whole_[at] -= zero4_[column >> 2][j & 3u] * x_sum[i];
       sum_[at] = fma(float(whole_[at]), scale, sum_[at]);
       whole_[at] = 0;
+    }
+  }
+}
+
+void multiply_tile(int row_zero[TM]) {
+  if (LEAST) {
+    [[dont_unroll]] for (uint run = 0u; run < RUNS; ++run) {
+      multiply_run(run);
+      if (GROUP != 0u) scale_run(run, row_zero);
+    }
+  } else {
+    [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
+      multiply_run(run);
+      if (GROUP != 0u) scale_run(run, row_zero);
     }
   }
 }
@@ -212,10 +232,7 @@ void main() {
     store_tile();
     barrier();
     if (tile + 1u < TILES) load_tile(tile + 1u, first_m, first_n);
-    [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
-      multiply_run(run);
-      if (GROUP != 0u) scale_run(run, row_zero);
-    }
+    multiply_tile(row_zero);
     barrier();
   }
 

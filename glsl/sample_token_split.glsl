@@ -50,6 +50,10 @@ Sum sum_at(uint i) {
 #define SUM_AT(i) sum_at(i)
 #include "sampling/sums.glslh"
 #include "sampling/cut.glslh"
+
+// Read again where they are needed: to hold them throughout takes more registers than some GPUs have.
+shared Drawing drawing_;
+shared Cut cut_;
 #include "sampling/last_place.glslh"
 
 shared uint listed_;
@@ -101,15 +105,15 @@ uvec2 split(uint row, uint part, Drawing d, uint most, Cut cut) {
 }
 
 // The token, when all parts have been split.
-uvec2 draw(uint row, Drawing d, uint most, Cut cut) {
+uvec2 draw(uint row, uint most) {
   uvec2 mine = NO_TOKEN;
-  for (uint i = lane(); i < params.parts; i += LANES) mine = better(mine, bests_[row * params.parts + i]);
   // An atomic, as other workgroups added to it: a CPU driver takes a load out of order.
   if (lane() == 0u) listed_ = atomicOr(words_[row * SAMPLE_WORDS + SAMPLE_LISTED], 0u);
   barrier();
-  const Row r = Row(row, most, listed_, d);
+  const Row r = Row(row, most, listed_, drawing_.bin_shift);
   if (r.listed != 0u) {
-    const uvec2 end = last_place(r, cut);
+    const uvec2 end = last_place(r);
+    const Drawing d = drawing_;
     const uint position = uint(LOAD1(i32, position_, row)) + 1u;
     for (uint i = lane(); i < r.listed; i += LANES) {
       const uvec2 each = listed(r, i);
@@ -118,6 +122,7 @@ uvec2 draw(uint row, Drawing d, uint most, Cut cut) {
       mine = better(mine, uvec2(score_of(each.y, t, d, position), each.y));
     }
   }
+  for (uint i = lane(); i < params.parts; i += LANES) mine = better(mine, bests_[row * params.parts + i]);
   return workgroup_best(mine);
 }
 
@@ -146,7 +151,11 @@ void main() {
   }
   const uint most = peak(row);
   const Cut cut = find_cut(d);
-  uvec2 mine = split(row, part, d, most, cut);
+  if (lane() == 0u) {
+    drawing_ = d;
+    cut_ = cut;
+  }
+  uvec2 mine = split(row, part, d, most, cut);  // which has barriers
   if (lane() == 0u) bests_[row * params.parts + part] = mine;
   memoryBarrierBuffer();
   barrier();
@@ -154,7 +163,7 @@ void main() {
   barrier();
   if (place_ != params.parts - 1u) return;
   memoryBarrierBuffer();
-  mine = draw(row, d, most, cut);
+  mine = draw(row, most);
   if (lane() == 0u) place_ = min(mine.y, params.tokens - 1u);
   barrier();
   leave(row, place_);

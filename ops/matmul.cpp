@@ -103,7 +103,7 @@ void launch_product(Launch& launch, const View& left, const View& right, const s
   const int64_t n = right.columns(), k = left.columns();
   int64_t count = 1;
   for (const Batch& each : batch) count *= each.size;
-  const Tile tile = pick_tile(count, m, n, launch.features);
+  const Tile tile = pick_tile(count, m, n, launch.features, 1, dtype == DType::f32);
   glsl::matmul::Params params{};
   params.m = u32(m);
   params.n = u32(n);

@@ -38,10 +38,11 @@ constexpr ConvKernel kKernels[] = {
     // Dot products.
     {"conv_dot64x64", DType::i8, {64, 64, 8, 4}, ConvFamily::dot},
     {"conv_dot32x32", DType::i8, {32, 32, 4, 4}, ConvFamily::dot},
+    {"conv_dot2x4", DType::i8, {32, 32, 2, 4}, ConvFamily::dot},  // where registers are fewest
 };
 // Kernels of NCHW convolutions (ops/conv/kernels.h). The last one computes what channels-last kernels can, too.
-constexpr std::string_view kTiled = "conv_tiled", kTiledSmall = "conv_tiled2x4",
-                           kOthers[] = {"conv_direct", "conv_depthwise", kTiledSmall, kTiled};
+constexpr std::string_view kTiled[] = {"conv_tiled2x4", "conv_tiled1x4", "conv_tiled"},
+                           kDirect[] = {"conv_direct", "conv_depthwise"};
 
 constexpr int64_t kChunkGroups = 4;
 
@@ -123,7 +124,8 @@ int64_t most_split_tiles(const Features& features) {
 
 bool is_conv_kernel(std::string_view name) {
   const auto is_name = [&](const ConvKernel& kernel) { return kernel.name == name; };
-  return std::ranges::find(kOthers, name) != std::end(kOthers) || std::ranges::any_of(kKernels, is_name);
+  return std::ranges::find(kDirect, name) != std::end(kDirect) || std::ranges::find(kTiled, name) != std::end(kTiled) ||
+         std::ranges::any_of(kKernels, is_name);
 }
 
 static std::string lacks(Feature feature) {
@@ -218,6 +220,13 @@ uint32_t conv_shared_bytes(const ConvKernel& kernel, const Features& features) {
 
 namespace {
 
+// Of dot products: sums, and the patch's words in each lane. The least tile is for where registers are fewest (Mali,
+// ResNet-50, spills and fills of a pipeline: conv_dot32x32 4 to 116, conv_dot2x4 none), the next one for all others.
+bool holds_dots(const Tile& t, const Features& features) {
+  if (takes_least_tiles(features) || t.tm < 4) return takes_least_tiles(features) && t.tm < 4;
+  return t.tm == 4 || holds_sums(t, features, 2 * features.subgroup_size);
+}
+
 // Of matrices, or of dot products: the largest tile that fills the device as it is; else the largest one that does so
 // in splits; else the least.
 ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features) {
@@ -226,11 +235,7 @@ ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features
     for (const ConvKernel& kernel : kKernels) {
       if (kernel.family != family || kernel.x != s.x || !unsupported_reason(kernel, features).empty()) continue;
       const Tile& t = kernel.tile;
-      // Of dot products also the patch's words, in each lane; but the least tile is held better than conv_tiled is:
-      // Mali, ResNet-50, spills and fills of a pipeline 4 to 116, and 132 to 324.
-      const bool held = family == ConvFamily::matrix
-                            ? holds_matrices(t, features)
-                            : holds_sums(t, features, 2 * features.subgroup_size) || t.tm * t.tn <= 16;
+      const bool held = family == ConvFamily::matrix ? holds_matrices(t, features) : holds_dots(t, features);
       const bool last_resort = kernel.x == DType::f16 && t.tm < 16;
       if (!held || (last_resort && least != nullptr)) continue;
       least = &kernel;
@@ -284,7 +289,7 @@ const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
 }  // namespace
 
 ConvPick pick_conv(const ConvShape& s, const Features& features) {
-  if (features.kernel == kTiled || features.kernel == kTiledSmall) return {};
+  if (std::ranges::find(kTiled, features.kernel) != std::end(kTiled)) return {};
   for (const ConvKernel& kernel : kKernels) {
     if (kernel.x != s.x || kernel.name != features.kernel) continue;
     const bool fragments = kernel.family == ConvFamily::fragments;

@@ -13,9 +13,11 @@
 namespace pumice::engine {
 namespace {
 
-constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled",
-                           kTiledSmall = "conv_tiled2x4";
-constexpr uint32_t kSmallLanes = 256;  // of a tile of 32 x 64
+constexpr std::string_view kDirect = "conv_direct", kDepthwise = "conv_depthwise", kTiled = "conv_tiled";
+constexpr SmallConvTile kSmallTiles[] = {{"conv_tiled2x4", {32, 64, 2, 4}}, {"conv_tiled1x4", {32, 32, 1, 4}}};
+bool is_small_tile(std::string_view kernel) {
+  return std::ranges::find(kSmallTiles, kernel, &SmallConvTile::kernel) != std::end(kSmallTiles);
+}
 constexpr const char* kBuffers = "reads x from a buffer";
 constexpr const char* kForGpus = "is made for GPUs";
 
@@ -56,12 +58,20 @@ bool is_direct(int64_t groups, int64_t channels_of_group) {
   return channels_of_group <= (groups > 1 ? 8 : 4);
 }
 
-// Mali by Mesa's compiler, the pipelines of ResNet-50, spills and fills, and ms to compile one: of 4 x 4 outputs 54 to
-// 103, 64 to 295; of 2 x 4 none, but 23 of the first convolution in fp32, 23 to 53. Bytes, 3 x 3: 134, 304; 6, 41.
-bool takes_small_tiles(const Features& features) {
-  constexpr uint32_t kSums = 2 * 4 * 4;  // of 4 x 4, and as many registers for the patch
-  if (features.max_invocations < kSmallLanes || features.kernel == kTiled) return false;
-  return features.kernel == kTiledSmall || kSums > most_sums(features);
+std::span<const SmallConvTile> small_conv_tiles() {
+  return kSmallTiles;
+}
+
+// Mali by Mesa's compiler, spills and fills, and ms to compile one. The pipelines of ResNet-50: of 4 x 4 outputs 54 to
+// 103, 64 to 295; of 2 x 4 none, 23 to 53, but 11, 34 of the first convolution in fp32, whose window is 7 x 7: of 1 x 4
+// none, 31. Bytes, 3 x 3: 134, 304; 5, 40; none, 29; other windows -; 12 to 18, 52; none, 30.
+const SmallConvTile* small_conv_tile(const ConvFacts& f, const Features& features) {
+  if (features.max_invocations < kSmallTiles[0].tile.subtiles()) return nullptr;
+  const auto* forced = std::ranges::find(kSmallTiles, features.kernel, &SmallConvTile::kernel);
+  if (forced != std::end(kSmallTiles)) return forced;
+  if (features.kernel == kTiled || !takes_least_tiles(features)) return nullptr;
+  const bool any_window = std::ranges::any_of(f.patches.kernel, [](int64_t size) { return !is_known_window(size); });
+  return &kSmallTiles[is_byte(f.x) || (any_window && f.x == DType::f32)];
 }
 
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features) {
@@ -86,7 +96,8 @@ std::string channels_last_unsupported_reason(const ConvFacts& f) {
 
 std::span<const std::string_view> conv_kernels() {
   static const std::vector<std::string_view> kAll = [] {
-    std::vector<std::string_view> all = {kDirect, kDepthwise, kTiled, kTiledSmall};
+    std::vector<std::string_view> all = {kDirect, kDepthwise, kTiled};
+    for (const SmallConvTile& each : kSmallTiles) all.push_back(each.kernel);
     for (const ConvKernel& kernel : channels_last_kernels()) all.push_back(kernel.name);
     return all;
   }();
@@ -96,7 +107,9 @@ std::span<const std::string_view> conv_kernels() {
 std::string_view conv_kernel(const ConvFacts& f, const Features& features) {
   if (is_direct(f.groups, f.channels / f.groups)) return depthwise_columns(f, features) != 0 ? kDepthwise : kDirect;
   const ConvPick pick = channels_last_unsupported_reason(f).empty() ? pick_conv(f.shape(), features) : ConvPick{};
-  return pick.kernel != nullptr ? pick.kernel->name : takes_small_tiles(features) ? kTiledSmall : kTiled;
+  if (pick.kernel != nullptr) return pick.kernel->name;
+  const SmallConvTile* small = small_conv_tile(f, features);
+  return small != nullptr ? small->kernel : kTiled;
 }
 
 std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f, const Features& features) {
@@ -109,8 +122,9 @@ std::string conv_unsupported_reason(std::string_view kernel, const ConvFacts& f,
                : "takes one channel a group, small windows and, of integers, rows of whole words";
   }
   if (direct) return "is for groups of more output channels";
-  if (kernel == kTiledSmall && features.max_invocations < kSmallLanes) return "has workgroups of 256 invocations";
-  if (kernel == kTiled || kernel == kTiledSmall) return "";
+  if (is_small_tile(kernel) && features.max_invocations < kSmallTiles[0].tile.subtiles())
+    return "has workgroups of 256 invocations";
+  if (kernel == kTiled || is_small_tile(kernel)) return "";
   if (std::string reason = channels_last_unsupported_reason(f); !reason.empty()) return reason;
   const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
   if (known.x != f.shape().x)
@@ -126,7 +140,7 @@ std::string conv_not_recommended_reason(std::string_view kernel, const Features&
 // integers: what an exact sum is multiplied by, twice, the bias and the activation.
 SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& f) {
   if (!is_float(f.x)) return {.per_term = 0, .fixed = 6};
-  const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled || kernel == kTiledSmall;
+  const bool plain = kernel == kDirect || kernel == kDepthwise || kernel == kTiled || is_small_tile(kernel);
   if (plain) return {.fixed = 4};
   const ConvKernel& known = *std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name);
   if (known.family == ConvFamily::matrix) return {.fixed = 2, .unit = 0x1p-23, .cuts = true};

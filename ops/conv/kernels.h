@@ -27,7 +27,7 @@ struct ConvFacts {
   ConvShape shape() const;
 };
 
-// Every kernel, in a fixed order: conv_direct, conv_depthwise, conv_tiled, conv_tiled2x4, and those of
+// Every kernel, in a fixed order: conv_direct, conv_depthwise, conv_tiled, those of small_conv_tiles(), and those of
 // channels_last_kernels.h.
 std::span<const std::string_view> conv_kernels();
 // The kernel that computes it there. Features::kernel is taken where it can compute it, else ignored.
@@ -40,10 +40,21 @@ std::string conv_not_recommended_reason(std::string_view kernel, const Features&
 // sum|x w| + |bias|, and by chance; u and L as in ops/linear/error_bound.h.
 SumRoundings conv_roundings(std::string_view kernel, const ConvFacts& facts);
 
+// conv_tiled with few outputs an invocation, for where registers are fewest.
+struct SmallConvTile {
+  std::string_view kernel;
+  Tile tile;
+};
+std::span<const SmallConvTile> small_conv_tiles();
+// That which an NCHW convolution takes; null: conv_tiled.
+const SmallConvTile* small_conv_tile(const ConvFacts& facts, const Features& features);
+// Whether shaders know a window's side and are compiled for it: others are not worth a pipeline each.
+constexpr bool is_known_window(int64_t side) {
+  return side == 1 || side == 3;
+}
+
 // Whether a group has so few output channels that tiles would be mostly empty.
 bool is_direct(int64_t groups, int64_t channels_of_group);
-// Whether tiles of NCHW convolutions are of 2 x 4 outputs an invocation (conv_tiled2x4), where registers are fewest.
-bool takes_small_tiles(const Features& features);
 // Of those: columns of outputs of an invocation of conv/depthwise.glslh, which are whole words; 0: conv/direct.glslh.
 uint32_t depthwise_columns(const ConvFacts& facts, const Features& features);
 // Of the others: why x is never channels-last, as the end of "it ..."; empty where

@@ -39,8 +39,7 @@ Params describe(Launch& launch, const ConvLaunch& c, const OutputBlock& block, b
   params.out_w = u32(c.out.dim(3));
   put(params, c.patches);
   params.k = c.k;
-  // The sizes that most kernels have: others are not worth a pipeline each.
-  const auto known = [](int64_t size) { return size == 1 || size == 3 ? static_cast<uint32_t>(size) : 0u; };
+  const auto known = [](int64_t side) { return is_known_window(side) ? static_cast<uint32_t>(side) : 0u; };
   const bool has_zero = c.direct ? bool(c.zero) : bool(c.packed.zero);
   launch.spec.insert(
       launch.spec.end(),
@@ -150,9 +149,10 @@ Params describe_tiles(Launch& launch, const ConvLaunch& c, const OutputBlock& bl
 void launch_tiled(Launch& launch, const ConvLaunch& c, const OutputBlock& block) {
   // Exact floats, and the integers that they are added to; of floats, the patch takes as many registers.
   constexpr uint32_t sums = 2;
-  const Tile tile = takes_small_tiles(launch.features) ? Tile{32, 64, 2, 4}
-                                                       : pick_tile(c.groups, block.channels.count / c.groups,
-                                                                   u32(pixels(c, block)), launch.features, sums);
+  const SmallConvTile* small = small_conv_tile(c.facts(), launch.features);
+  const Tile tile = small != nullptr ? small->tile
+                                     : pick_tile(c.groups, block.channels.count / c.groups, u32(pixels(c, block)),
+                                                 launch.features, sums);
   if (c.integers) {
     using namespace glsl::conv2d_tiled_int8;
     launch.params(with_numbers(describe_tiles<Params>(launch, c, block, tile), c));

@@ -60,7 +60,7 @@ void launch_product(Launch& launch, const Experts& e, bool list, uint32_t call) 
   } else {
     using namespace glsl::expert_gemv;
     describe_experts<Params>(launch, l, e, blocks, call);
-    launch.spec.insert(launch.spec.end(), {kernel.rows, gemv_depth(kernel, launch.features), kernel.panels, 0,
+    launch.spec.insert(launch.spec.end(), {kernel.rows, gemv_depth(kernel, false, launch.features), kernel.panels, 0,
                                            e.epilogue.gated, false, false, list, e.share()});
     launch.shader = &variant(glsl::expert_gemv::dtype(e.x.dtype()), static_cast<WEIGHT>(e.weight.type));
   }

@@ -96,8 +96,8 @@ uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k,
 }
 
 // H200: with one row panel, two prefetched tiles gain 2 to 4 %.
-uint32_t gemv_depth(const LinearKernel& kernel, const Features& features) {
-  return features.cpu || kernel.panels != 1 || !holds_two_ahead(kernel.rows, features) ? 1 : 2;
+uint32_t gemv_depth(const LinearKernel& kernel, bool whole_ahead, const Features& features) {
+  return features.cpu || kernel.panels != 1 || !holds_two_ahead(kernel.rows, whole_ahead, features) ? 1 : 2;
 }
 
 // Of rows with few tiles for a subgroup, whose loads then wait for each other. H200, one row, us with the first vectors

@@ -7,10 +7,10 @@
 namespace pumice::engine {
 
 // Invocations of a GEMV's workgroup for m rows of x and a weight [n, k]; the least of them, where workgroups are many;
-// and the tiles of weights that a lane prefetches.
+// and the tiles of weights that a lane prefetches; `whole_ahead`: as gemv_whole_ahead() says.
 uint32_t gemv_lanes(const LinearKernel& kernel, int64_t m, int64_t n, int64_t k, const Features& features);
 uint32_t gemv_least_lanes(const LinearKernel& kernel, int64_t k, const Features& features);
-uint32_t gemv_depth(const LinearKernel& kernel, const Features& features);
+uint32_t gemv_depth(const LinearKernel& kernel, bool whole_ahead, const Features& features);
 // Whether each of these prefetched tiles is so with all its vectors.
 bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Shared memory of a kernel whose columns share rows of x.

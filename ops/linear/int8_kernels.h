@@ -12,6 +12,8 @@ namespace pumice::engine {
 std::string int8_unsupported_reason(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Invocations of a workgroup.
 uint32_t dot_gemv_lanes(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
+// Tiles of weights that a lane of it prefetches.
+uint32_t dot_gemv_depth(const Features& features);
 uint32_t matrix_int8_lanes(const LinearKernel& kernel, const Features& features);
 // Bytes of shared memory for tiles and sums.
 uint32_t matrix_int8_shared(const LinearKernel& kernel, const Features& features);

@@ -107,9 +107,7 @@ void launch_gemv(Launch& launch, const LinearKernel& kernel, const IntegerProduc
   if (!words) put_source(params, p.rows, m, p.op);
   launch.params(params);
   describe(launch, p);
-  // Tiles of weights that are prefetched. H200, 4096 -> 14336: 2 22.2 us, 4 18.1, 8 18.3.
-  constexpr uint32_t kDepth = 4;
-  launch.spec.insert(launch.spec.end(), {kernel.rows, kDepth, kernel.panels});
+  launch.spec.insert(launch.spec.end(), {kernel.rows, dot_gemv_depth(launch.features), kernel.panels});
   const std::vector<uint32_t> spec = source_spec(p.rows, p.weight.k);
   if (!words) launch.spec.insert(launch.spec.end(), spec.begin(), spec.end());
   launch.shader = &variant(out_of<OUT>(p), static_cast<WEIGHT>(p.weight.type),

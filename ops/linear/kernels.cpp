@@ -26,11 +26,12 @@ constexpr LinearKernel kKernels[] = {
     {"gemv1x2", Family::gemv, 1, 2},
     {"gemv2x2", Family::gemv, 2, 2},
     {"gemv4x2", Family::gemv, 4, 2},
-    // Large to small; the last one fits every device (128 invocations, 16 KiB).
+    // Large to small; tile32x64 fits every device (128 invocations, 16 KiB).
     {"tile128x128", Family::tiled, 0, 0, {128, 128, 8, 8}},  // 256 invocations, 20 KiB
     {"tile64x128", Family::tiled, 0, 0, {64, 128, 8, 8}},    // 15 KiB
     {"tile64x64", Family::tiled, 0, 0, {64, 64, 8, 4}},
     {"tile32x64", Family::tiled, 0, 0, {32, 64, 4, 4}},
+    {"tile2x4", Family::tiled, 0, 0, {32, 64, 2, 4}},  // 256 invocations; where registers are fewest, as dot_tile2x4
     {"matrix128x128", Family::matrix, 0, 0, {128, 128, 64, 64}},
     {"matrix64x64", Family::matrix, 0, 0, {64, 64, 32, 32}},
     {"matrix32x32", Family::matrix, 0, 0, {32, 32, 16, 16}},
@@ -80,6 +81,7 @@ constexpr LinearKernel kKernels[] = {
     {"dot_tile64x128", Family::dot_tiled, 0, 0, {64, 128, 8, 8}, Input::words},
     {"dot_tile64x64", Family::dot_tiled, 0, 0, {64, 64, 8, 4}, Input::words},
     {"dot_tile32x64", Family::dot_tiled, 0, 0, {32, 64, 4, 4}, Input::words},
+    {"dot_tile2x4", Family::dot_tiled, 0, 0, {32, 64, 2, 4}, Input::words},
     {"int8_128x128", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words},
     {"int8_128x128d2", Family::matrix_int8, 0, 0, {128, 128, 64, 64}, Input::words, 2},
     {"int8_64x128", Family::matrix_int8, 0, 0, {64, 128, 64, 32}, Input::words},

@@ -70,8 +70,9 @@ void launch_gemv(Launch& launch, const Linear& l) {
   describe_gemv<Params>(launch, l);
   const bool whole_ahead =
       gemv_whole_ahead(l.kernel, {.m = l.block.m, .n = l.block.n, .k = l.w.k, .weight = l.w.type}, launch.features);
-  launch.spec.insert(launch.spec.end(), {l.kernel.rows, gemv_depth(l.kernel, launch.features), l.kernel.panels,
-                                         normed_groups(l), l.epilogue.gated, l.epilogue.center, whole_ahead});
+  launch.spec.insert(launch.spec.end(),
+                     {l.kernel.rows, gemv_depth(l.kernel, whole_ahead, launch.features), l.kernel.panels,
+                      normed_groups(l), l.epilogue.gated, l.epilogue.center, whole_ahead});
   launch.shader = &variant(glsl::linear_gemv::dtype(l.dtype), static_cast<WEIGHT>(l.w.type),
                            static_cast<STORAGE>(l.epilogue.height != 0), static_cast<WEIGHT_STORAGE>(l.w.texture));
 }

@@ -58,10 +58,13 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
   return *one;
 }
 
-const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1) {
-  const LinearKernel* last = nullptr;
+// `more`: an invocation holds as much beside the sums.
+const LinearKernel& tile_kernel(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums,
+                                bool more) {
+  const LinearKernel &least = linear_kernel("tile2x4"), *last = nullptr;
+  if (more && takes_least_tiles(features) && fits(least, WeightType::f32, features)) return least;
   for (const LinearKernel& kernel : linear_kernels()) {
-    if (kernel.family != Family::tiled) continue;
+    if (kernel.family != Family::tiled || &kernel == &least) continue;
     const Tile& tile = kernel.tile;
     last = &kernel;
     const bool half_empty = m <= tile.bm / 2 && tile.bm > 32;
@@ -351,7 +354,7 @@ const LinearKernel& pick_linear(const LinearShape& s, const Features& features) 
   if (const LinearKernel* kernel = pick_split(s, features)) return *kernel;
   if (s.m <= 8 && (s.m <= 4 || pass_rows(s.m, s.n, s.k) == 8))
     return gemv(std::bit_ceil(static_cast<uint32_t>(s.m)), s, features);
-  const LinearKernel& tiled = tile_kernel(1, s.m, s.n, features);
+  const LinearKernel& tiled = tile_kernel(1, s.m, s.n, features, 1, quantized(s.weight));
   const bool few =
       workgroups(tiled.tile, 1, s.m, s.n) < fill(features) && (s.m <= kPassesRows || s.m * s.n * s.k <= kPassesWork);
   if (s.m <= kGemvRows || few) return gemv(pass_rows(s.m, s.n, s.k), s, features);
@@ -390,8 +393,8 @@ const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape s, 
   return s.m == 0 || s.m > kMost ? nullptr : &pick_linear(s, features);
 }
 
-Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums) {
-  return tile_kernel(batch, m, n, features, sums).tile;
+Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums, bool more) {
+  return tile_kernel(batch, m, n, features, sums, more).tile;
 }
 
 }  // namespace pumice::engine

@@ -24,7 +24,7 @@ bool is_tuned(const LinearShape& shape, const Features& features);
 const LinearKernel* pick_matrix_tail(const LinearKernel& kernel, LinearShape shape, const Features& features);
 
 // The tile for `batch` products of m x k and k x n by linear/gemm.glslh. `sums`: numbers that an output needs
-// meanwhile.
-Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1);
+// meanwhile; `more`: invocations hold much beside their sums.
+Tile pick_tile(int64_t batch, int64_t m, int64_t n, const Features& features, uint32_t sums = 1, bool more = false);
 
 }  // namespace pumice::engine

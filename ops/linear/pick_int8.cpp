@@ -133,6 +133,7 @@ const LinearKernel* pick_integers(const LinearShape& s, const Features& features
   if (const LinearKernel* groups = first({"int8g_64x128", "int8g_32x32", "int8g_16x32n16", "int8g_16x32"}))
     return groups;
   const uint32_t most = most_sums(features) / (s.group != 0 ? 2 : 1);  // of whole numbers, and of scaled ones
+  if (takes_least_tiles(features)) return first({"dot_tile2x4", "dot_tile32x64"});
   if (most < 32) return first({"dot_tile32x64"});
   return most < 64 ? first({"dot_tile64x64", "dot_tile32x64"})
                    : first({"dot_tile64x128", "dot_tile64x64", "dot_tile32x64"});

@@ -25,6 +25,12 @@ uint32_t most_sums(const Features& features) {
   return features.subgroup_size > 32 && !has_least(features) ? 64 : 32;
 }
 
+// Spills and fills on Mali, of 4 x 4 outputs and of 2 x 4: linear_tiled.glsl, int4 in fp32 3 and 0; matmul.glsl in fp32
+// 20 to 35 and 0; linear_dot_tiled.glsl, int4, 77 and 0; conv2d_dot.glsl 4 to 116 and 0.
+bool takes_least_tiles(const Features& features) {
+  return 2 * 4 * 4 > most_sums(features);
+}
+
 bool holds_sums(const Tile& tile, const Features& features, uint32_t sums) {
   return !features.few_registers || sums * tile.tm * tile.tn <= most_sums(features) * features.subgroup_size;
 }
@@ -50,8 +56,10 @@ bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
 }
 
 // Mesa's compiler for Battlemage, whose subgroups are 16, 8 rows of fp16 in groups of 32, spills and fills: int4 8,
-// int8 12, one tile ahead none. Arc A and Tiger Lake, 8: none.
-bool holds_two_ahead(uint32_t rows, const Features& features) {
+// int8 12, one tile ahead none. Arc A and Tiger Lake, 8: none. Mali, 2 rows, int4 in fp32 74, one row of fp32 with
+// whole tiles ahead 244 to 259; one tile ahead, and one row otherwise, none.
+bool holds_two_ahead(uint32_t rows, bool whole, const Features& features) {
+  if (takes_least_tiles(features) && (rows > 1 || whole)) return false;
   return !features.few_registers || features.subgroup_size != 16 || rows < 8;
 }
 

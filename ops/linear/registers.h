@@ -13,14 +13,18 @@ namespace pumice::engine {
 bool has_fewest_registers(const Features& features);
 // Numbers that an invocation may sum in its registers before compilers spill.
 uint32_t most_sums(const Features& features);
+// Whether it holds so few that tiles are of 2 x 4 outputs an invocation or less wherever it holds as much beside the
+// sums.
+bool takes_least_tiles(const Features& features);
 // Whether an invocation holds its part of a subgroup's matrices of sums, `sums` numbers for an output.
 bool holds_sums(const Tile& tile, const Features& features, uint32_t sums = 1);
 // Likewise of a kernel that has tiles of both factors in registers, too.
 bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums = 1);
 // Whether a lane of a GEMV holds its sums of so many rows of x, times panels of weight rows.
 bool holds_pass(uint32_t rows, DType dtype, const Features& features);
-// Whether besides the sums of so many rows it holds two tiles of the weight that are on their way.
-bool holds_two_ahead(uint32_t rows, const Features& features);
+// Whether besides the sums of so many rows it holds two tiles of the weight that are on their way; `whole`: all vectors
+// of a tile are.
+bool holds_two_ahead(uint32_t rows, bool whole, const Features& features);
 // Whether it holds all vectors of two tiles of floats that are on their way, where a workgroup has so many lanes.
 bool holds_whole_tiles(uint32_t lanes, WeightType weight, const Features& features);
 // Invocations among which the registers of a GEMV's workgroup may be divided.

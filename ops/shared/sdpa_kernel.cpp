@@ -49,8 +49,10 @@ bool has_small_subgroups(const Features& features) {
 
 // vec4 groups of keys that a lane has on the way. Spills on Adreno 660 of heads of 64 and 16 rows, of 8 groups 415 and
 // of 4 none; of 8 rows 86 and none; of heads of 128 374 and none. Of Intel's, heads of 128, 16 groups: 118 to 291, 8:
-// none in fp32, in fp16 none on Arc A and Tiger Lake and up to 881 on Battlemage, 4: none.
+// none in fp32, in fp16 none on Arc A and Tiger Lake and up to 881 on Battlemage, 4: none. Mali, heads of 32 and 64, 4
+// groups: 4 to 89, 2: none.
 uint32_t most_loads(DType dtype, const Features& features) {
+  if (takes_least_tiles(features)) return 2;
   if (has_fewest_registers(features)) return 4;
   if (!has_small_subgroups(features)) return 1 << 16;  // as many as there are
   return dtype == DType::f16 && features.subgroup_size == 16 ? 4 : 8;

@@ -80,7 +80,7 @@ TEST(PickConv, DotProductsWhereThereAreNoMatrices) {
   few.few_registers = true;
   EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, few).kernel->name, "conv_dot32x32");
   few.subgroup_size = few.min_subgroup_size = few.max_subgroup_size = 16;  // Mali
-  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, few).kernel->name, "conv_dot32x32");
+  EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, few).kernel->name, "conv_dot2x4");
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr) << "of floats";
   features.kernel = "conv_dot32x32";
   EXPECT_EQ(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name, "conv_dot32x32");
@@ -239,7 +239,7 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr);
   features.kernel = "conv_tiled2x4";
   EXPECT_EQ(pick_conv({256, 100352, 288}, features).kernel, nullptr);
-  EXPECT_TRUE(is_conv_kernel("conv_tiled2x4"));
+  for (const SmallConvTile& each : small_conv_tiles()) EXPECT_TRUE(is_conv_kernel(each.kernel));
   features.kernel = "conv8_16x32";
   EXPECT_THROW(pick_conv({256, 100352, 144, DType::i8}, features), Error);
   EXPECT_TRUE(is_conv_kernel("conv8_16x32"));
@@ -249,15 +249,28 @@ TEST(PickConv, TakesANameAndRefusesOthers) {
 
 TEST(ConvTiles, AreSmallWhereRegistersAreFewest) {
   Features features = gpu();
-  EXPECT_FALSE(takes_small_tiles(features));
+  const auto kernel = [&](DType x, int64_t window) {
+    ConvFacts facts;
+    facts.x = x, facts.channels = facts.in_channels = 64;
+    facts.patches.kernel = {window, window};
+    const SmallConvTile* tile = small_conv_tile(facts, features);
+    return tile == nullptr ? "conv_tiled" : tile->kernel;
+  };
+  EXPECT_EQ(kernel(DType::f32, 3), "conv_tiled");
   features.few_registers = true;
   features.subgroup_size = features.min_subgroup_size = features.max_subgroup_size = 16;
-  EXPECT_TRUE(takes_small_tiles(features));
+  EXPECT_EQ(kernel(DType::f32, 3), "conv_tiled2x4");
+  EXPECT_EQ(kernel(DType::f32, 7), "conv_tiled1x4");
+  EXPECT_EQ(kernel(DType::f16, 7), "conv_tiled2x4");
+  EXPECT_EQ(kernel(DType::u8, 3), "conv_tiled1x4");
   features.kernel = "conv_tiled";
-  EXPECT_FALSE(takes_small_tiles(features));
+  EXPECT_EQ(kernel(DType::f32, 3), "conv_tiled");
+  features.kernel = "conv_tiled1x4";
+  EXPECT_EQ(kernel(DType::f32, 3), "conv_tiled1x4");
   features.kernel = "";
   features.max_invocations = 128;
-  EXPECT_FALSE(takes_small_tiles(features));
+  EXPECT_EQ(kernel(DType::f32, 3), "conv_tiled");
+  for (const SmallConvTile& each : small_conv_tiles()) EXPECT_EQ(each.tile.subtiles(), 256u) << each.kernel;
 }
 
 TEST(DepthwiseNorm, FitsSharedMemory) {

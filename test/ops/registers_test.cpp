@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
+#include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/int8_kernels.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
 #include "test/ops/pick_cases.h"
@@ -149,26 +153,49 @@ TEST(Registers, SubgroupsOfSixteenAloneHoldTheFewestSums) {
   mali.guess_registers();
   EXPECT_TRUE(mali.few_registers && has_fewest_registers(mali));
   EXPECT_EQ(pick_tile(1, 512, 14336, mali), (Tile{32, 64, 4, 4}));
-  EXPECT_EQ(pick_tile(1, 512, 14336, mali, 2), (Tile{32, 64, 4, 4}));
+  EXPECT_EQ(pick_tile(1, 512, 14336, mali, 1, true), (Tile{32, 64, 2, 4}));
   for (const DType dtype : {DType::f32, DType::f16}) {
     EXPECT_TRUE(holds_pass(2, dtype, mali));
     EXPECT_FALSE(holds_pass(4, dtype, mali));
   }
-  EXPECT_EQ(pick_linear({512, 14336, 4096, 0, WeightType::q4, DType::f32, false, true}, mali).name, "dot_tile32x64");
+  const auto picks = [](Features features) {
+    const LinearShape shape = {512, 14336, 4096, 32, WeightType::q4, DType::f32};
+    LinearShape plain = shape, bytes = shape;
+    plain.weight = WeightType::f32, plain.group = 0;
+    bytes.integers = true;
+    std::vector<std::string_view> names;
+    for (const LinearShape& each : {shape, plain, bytes}) names.push_back(pick_linear(each, features).name);
+    names.push_back(pick_conv({256, 100352, 144, DType::i8}, features).kernel->name);
+    return names;
+  };
+  EXPECT_EQ(picks(mali), (std::vector<std::string_view>{"tile2x4", "tile32x64", "dot_tile2x4", "conv_dot2x4"}));
+  EXPECT_EQ(dot_gemv_depth(mali), 1u);
+  Features small = mali;  // whose workgroups do not have 256 invocations
+  small.max_invocations = 128;
+  EXPECT_EQ(picks(small), (std::vector<std::string_view>{"tile32x64", "tile32x64", "dot_tile32x64", "conv_dot2x4"}));
   Features intel = mali;  // which has subgroups of 32, too
   intel.max_subgroup_size = 32;
   EXPECT_EQ(pick_tile(1, 512, 14336, intel), (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(pick_tile(1, 512, 14336, intel, 1, true), (Tile{64, 64, 8, 4}));
+  EXPECT_EQ(picks(intel), (std::vector<std::string_view>{"tile64x64", "tile64x64", "dot_tile32x64", "conv_dot32x32"}));
+  EXPECT_EQ(dot_gemv_depth(intel), 4u);
 }
 
 // Beside 8 rows of fp16 two tiles ahead are too many for a subgroup of 16.
 TEST(Registers, FewPrefetchOneTileForManyRows) {
   Features intel = gpu();
   intel.few_registers = true, intel.subgroup_size = 16;
-  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), intel), 1u);
-  EXPECT_EQ(gemv_depth(linear_kernel("gemv4"), intel), 2u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), false, intel), 1u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv4"), false, intel), 2u);
   intel.subgroup_size = 8;
-  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), intel), 2u);
-  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), gpu()), 2u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), false, intel), 2u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv8"), false, gpu()), 2u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv1"), true, gpu()), 2u);
+  Features mali = gpu();
+  mali.few_registers = true, mali.subgroup_size = mali.max_subgroup_size = 16;
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv2"), false, mali), 1u);
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv1"), true, mali), 1u);  // whole tiles
+  EXPECT_EQ(gemv_depth(linear_kernel("gemv1"), false, mali), 2u);
 }
 
 // One matrix a subgroup: of 8 lanes, a register of Intel's is one number of each.

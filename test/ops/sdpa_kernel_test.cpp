@@ -86,6 +86,12 @@ TEST(SdpaKernel, SmallSubgroupsHaveFewKeysOnTheWay) {
   EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f16}, intel).keys, 64u);
   EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, DType::f16}, intel).keys, 32u);
   EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, DType::f16}, gpu()).keys, 64u);
+  Features mali = intel;
+  mali.subgroup_size = mali.max_subgroup_size = 16;
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, dtype}, mali).keys, 16u);
+    EXPECT_EQ(sdpa_blocks({16, 16, 32, 32, dtype}, mali).keys, 32u);
+  }
 }
 
 TEST(SdpaKernel, NeedsEveryFeatureAndAShapeThatDivides) {
