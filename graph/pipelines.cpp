@@ -2,6 +2,7 @@
 #include "graph/pipelines.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "graph/bind.h"
@@ -31,6 +32,34 @@ std::vector<std::vector<int64_t>> corners(const Method& method) {
   return all;
 }
 
+// Powers of two between a symbol's ends, the largest first, while all others are at their least, then at their largest.
+std::vector<std::vector<int64_t>> sizes_between(const Method& method) {
+  std::vector<std::vector<int64_t>> all;
+  for (size_t s = 0; s < method.symbols.size(); ++s) {
+    const Symbol& symbol = method.symbols[s];
+    if (symbol.max < 2) continue;
+    for (uint64_t value = std::bit_floor(static_cast<uint64_t>(symbol.max - 1)); value > 0; value /= 2) {
+      if (static_cast<int64_t>(value) <= symbol.min) break;
+      for (const auto end : {&Symbol::min, &Symbol::max}) {
+        std::vector<int64_t>& sizes = all.emplace_back();
+        for (const Symbol& other : method.symbols) sizes.push_back(other.*end);
+        sizes[s] = static_cast<int64_t>(value);
+        if (method.symbols.size() == 1) break;
+      }
+    }
+  }
+  return all;
+}
+
+void add_pipelines(Graph& graph, const std::vector<int64_t>& symbols, std::vector<PipelineKey>& keys) {
+  try {
+    infer(graph, symbols);
+    check_pipelines(graph);
+    std::ranges::move(run_pipelines(graph), std::back_inserter(keys));
+  } catch (const Error&) {  // no run has these sizes, or the device does not take them
+  }
+}
+
 }  // namespace
 
 std::vector<PipelineKey> pack_pipelines(const Graph& graph) {
@@ -58,14 +87,18 @@ std::vector<PipelineKey> run_pipelines(const Graph& graph) {
 
 std::vector<PipelineKey> bound_pipelines(Graph& graph, const Deadline& deadline) {
   std::vector<PipelineKey> keys;
-  for (const std::vector<int64_t>& symbols : corners(graph.impl().method())) {
+  const Method& method = graph.impl().method();
+  for (const std::vector<int64_t>& symbols : corners(method)) {
     deadline.require(Stage::plan, "the pipelines of other sizes");
+    add_pipelines(graph, symbols, keys);
+  }
+  for (const std::vector<int64_t>& symbols : sizes_between(method)) {
     try {
-      infer(graph, symbols);
-      check_pipelines(graph);
-      std::ranges::move(run_pipelines(graph), std::back_inserter(keys));
-    } catch (const Error&) {  // no run has these sizes, or the device does not take them
+      deadline.require(Stage::plan, "the pipelines of sizes in between");
+    } catch (const Error&) {
+      break;  // those that there are are worth having
     }
+    add_pipelines(graph, symbols, keys);
   }
   return keys;
 }

@@ -19,17 +19,18 @@ KERNELS = [
     "split64x128",
     "split64x256",
 ]
+FEW_ROWS = ["split_gemvf1", "split_gemvf4", "split_gemvf8", "split_gemvf16x2", "split_gemvf16x4"]  # of whole tiles
 WIDTH, OUT = 96, 37
 
 
-def export(module: torch.nn.Module, precision: str = "split") -> pumice.Program:
+def export(module: torch.nn.Module, precision: str = "split", width: int = WIDTH) -> pumice.Program:
     rows = {0: torch.export.Dim("rows", min=1, max=200)}
     options = {"precision": precision}
-    return pumice.export(module, (torch.zeros(5, WIDTH),), dynamic_shapes=(rows,), options=options)
+    return pumice.export(module, (torch.zeros(5, width),), dynamic_shapes=(rows,), options=options)
 
 
-def load(module: torch.nn.Module, kernel: str) -> pumice.Session:
-    program = export(module)
+def load(module: torch.nn.Module, kernel: str, width: int = WIDTH) -> pumice.Session:
+    program = export(module, width=width)
     try:
         return pumice.load(bytes(program), features=f"kernel={kernel}")
     except pumice.InvalidInputError as error:
@@ -55,14 +56,15 @@ def test_fp32_weights(kernel) -> None:
         check(session(x[-rows:]), x[-rows:], weight)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", KERNELS + FEW_ROWS)
 @pytest.mark.parametrize("bits", [4, 8])
 def test_integer_weights(kernel, bits) -> None:
     torch.manual_seed(3)
-    module = quantized(torch.nn.Linear(WIDTH, OUT, bias=False), bits, 32 if bits == 4 else None, affine=bits == 8)
-    session = load(module, kernel)
+    width = 128 if kernel in FEW_ROWS else WIDTH
+    module = quantized(torch.nn.Linear(width, OUT, bias=False), bits, 32 if bits == 4 else None, affine=bits == 8)
+    session = load(module, kernel, width)
     weight = weight64(module.weight)
-    x = extreme(70, WIDTH, 4)
+    x = extreme(70, width, 4)
     for rows in (70, 33):
         check(session(x[-rows:]), x[-rows:], weight)
     x[8, 5], x[9, 95], x[10, 60] = INF, -INF, float("nan")
