@@ -39,6 +39,8 @@ layout(constant_id = 10) const uint KEY_PARTS = 1u;  // subgroups that have the 
 #else
 #define PARTS 1u
 #endif
+#define QUERY_PASSES (SHARED >= PARTS * BR * E_PITCH ? 1u : PARTS)
+#define QUERY_PARTS (PARTS / QUERY_PASSES)
 #define K_AT 0u
 #define V_AT (PARTS * BC * E_PITCH)
 #define OUT_PITCH 5u  // uvec4 of a row of 16 sums
@@ -53,36 +55,44 @@ uint first_row(Place at) { return at.first + gl_SubgroupID / KEY_PARTS * 16u; }
 
 // KEYS shared: queries at first, then keys and values, then the sums on their way out. KEYS own: only these.
 shared uvec4 shared_[SHARED];
+#if defined(DTYPE_f32)
+#include "linear/sdpa_split_products.glslh"
+#else
+void set_weight(uint n, uint e, float weight) { weight_[n][e] = float16_t(weight); }
+float value_down() { return 1.0; }
+#endif
 #if defined(KEYS_own)
 #include "linear/sdpa_parts.glslh"
 #elif defined(DTYPE_f32)
 #include "linear/sdpa_split.glslh"
 #else
 #include "linear/sdpa_tiles.glslh"
-#endif
-
-#if defined(DTYPE_f32)
-// A high part is 0 only where the weight is: it is a factor of what is Inf.
-void set_weight(uint n, uint e, float weight) {
-  const float normal = high_bits(weight), small = weight > 0.0 ? LEAST_NORMAL : 0.0, high = weight >= LEAST_NORMAL ? normal : small;
-  weight_[n][e] = float16_t(high);
-  weight_[BC / 16u + n][e] = float16_t((weight - high) * 2048.0);
+void store_block() {
+  store_keys();
+  store_values();
 }
-#else
-void set_weight(uint n, uint e, float weight) { weight_[n][e] = float16_t(weight); }
 #endif
 #include "linear/sdpa_weights.glslh"
 
 #if defined(KEYS_shared)
 void load_queries(Place at) {
-  store_queries(at);
-  barrier();
-  [[unroll]] for (uint i = 0u; i < PARTS * E8 / 2u; ++i) {
-    const uint part = i / (E8 / 2u), k = i % (E8 / 2u);
-    const uint first = (part * BR + gl_SubgroupID * 16u) * E_PITCH + k * 2u;
-    coopMatLoad(query_[i], shared_, first, E_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+#if defined(DTYPE_f32)
+  split_queries();
+#endif
+  [[unroll]] for (uint pass = 0u; pass < QUERY_PASSES; ++pass) {
+#if defined(DTYPE_f32)
+    store_queries(pass);
+#else
+    store_queries(at);
+#endif
+    barrier();
+    [[unroll]] for (uint i = 0u; i < QUERY_PARTS * E8 / 2u; ++i) {
+      const uint part = i / (E8 / 2u), k = i % (E8 / 2u);
+      const uint first = (part * BR + gl_SubgroupID * 16u) * E_PITCH + k * 2u;
+      coopMatLoad(query_[pass * (E8 / 2u) + i], shared_, first, E_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    barrier();
   }
-  barrier();
 }
 
 B_MATRIX keys(uint part, uint n, uint k) {
@@ -100,34 +110,7 @@ B_MATRIX values(uint part, uint k, uint j) {
 }
 #endif
 
-#if defined(DTYPE_f32)
-// The product of the low parts is too small to count.
-void multiply_parts(A_MATRIX high, A_MATRIX low, B_MATRIX b_high, B_MATRIX b_low, inout C_MATRIX sum, inout C_MATRIX less) {
-  sum = coopMatMulAdd(high, b_high, sum);
-  less = coopMatMulAdd(low, b_high, less);
-  less = coopMatMulAdd(high, b_low, less);
-}
-
-void multiply_keys() {
-  const vec2 first = min(query_down_, vec2(key_down_)), second = max(query_down_, vec2(key_down_));
-  [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
-    C_MATRIX sum = C_MATRIX(0.0), less = C_MATRIX(0.0);
-    [[unroll]] for (uint k = 0u; k < E8 / 2u; ++k)
-      multiply_parts(query_[k], query_[E8 / 2u + k], keys(0u, n, k), keys(1u, n, k), sum, less);
-    [[unroll]] for (uint e = 0u; e < 8u; ++e)
-      score_[n][e] = fma(less[e], LOW_UNIT, sum[e]) * first[e >> 2] * second[e >> 2];
-  }
-}
-
-void multiply_values() {
-  [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) {
-    C_MATRIX sum = C_MATRIX(0.0), less = C_MATRIX(0.0);
-    [[unroll]] for (uint k = 0u; k < BC / 16u; ++k)
-      multiply_parts(weight_[k], weight_[BC / 16u + k], values(0u, k, j), values(1u, k, j), sum, less);
-    [[unroll]] for (uint e = 0u; e < 8u; ++e) sum_[j][e] = fma(fma(less[e], LOW_UNIT, sum[e]), value_down_, sum_[j][e]);
-  }
-}
-#else
+#if !defined(DTYPE_f32)
 void multiply_keys() {
   [[unroll]] for (uint n = 0u; n < BC / 16u; ++n) {
     score_[n] = C_MATRIX(0.0);
@@ -148,13 +131,16 @@ void multiply_values() {
 // Of all keys, block after block, which the workgroup shares.
 void attend(Place at, inout vec2 most, inout vec2 total) {
   const uint begin = keys_begin(at), end = keys_end(at);
+#if defined(DTYPE_f32)
+  fetched_end_ = end;
+  fetch_queries(at);
+#endif
   fetch_keys(at, begin);
   fetch_values(at, begin);
   share_sizes();
   load_queries(at);
   for (uint block = begin; block < end; block += BC) {
-    store_keys();
-    store_values();
+    store_block();
     barrier();
     fetch_keys(at, block + BC);  // after the last block: not used
     fetch_values(at, block + BC);
@@ -174,7 +160,7 @@ void store_rows(Place at, vec2 most, vec2 total) {
   const uint base = gl_SubgroupID * 16u * OUT_PITCH;
   [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) {
     // The factor is 0 where all keys were masked.
-    [[unroll]] for (uint e = 0u; e < 8u; ++e) sum_[j][e] = factor[e >> 2] == 0.0 ? 0.0 : sum_[j][e] * factor[e >> 2];
+    [[unroll]] for (uint e = 0u; e < 8u; ++e) sum_[j][e] = factor[e >> 2] == 0.0 ? 0.0 : sum_[j][e] * factor[e >> 2] * value_down();
     coopMatStore(sum_[j], shared_, base, OUT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
     subgroupMemoryBarrierShared();
     subgroupBarrier();

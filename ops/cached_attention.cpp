@@ -164,6 +164,11 @@ constexpr Op kOps[] = {
       "value_cache=T[2,2,90,16] first=i32[2]{0..70} "
       "cos=T[2,20,16] sin=T[2,20,16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 scale=0.25 window=0|30 "
       "softcap=0 -> T[2,20,4,16] T[2,2,90,16] T[2,2,90,16]; "
+      // Likewise of heads whose sums fill the registers.
+      "q=T[1,40,512]{-1..1} k=T[1,40,128]{-1..1} v=T[1,40,128] key_cache=T[1,1,90,128]{-1..1} "
+      "value_cache=T[1,1,90,128] first=i32[1]{0..50} cos=T[90,64] sin=T[90,64] sinks=T[4] eps=0.000001 heads=4 "
+      "q_begin=0 "
+      "k_begin=0 v_begin=0 scale=0.09 window=0|30 softcap=0 -> T[1,40,4,128] T[1,1,90,128] T[1,1,90,128]; "
       // Angles of all positions; one row, then several.
       "q=T[2,1,64] k=T[2,1,32] v=T[2,1,32] key_cache=T[2,2,40,16] value_cache=T[2,2,40,16] first=i32[2]{0..39} "
       "cos=T[41,8] sin=T[41,8] q_norm=T[16] k_norm=T[16] eps=0.000001 heads=4 q_begin=0 k_begin=0 v_begin=0 "

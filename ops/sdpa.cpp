@@ -75,6 +75,58 @@ void sdpa_heads(Graph& graph, Args args) {
   });
 }
 
+constexpr const char* kCases =
+    "q=T[1,2,5,16] k=T[1,2,7,16] v=T[1,2,7,16] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 v_blhd=0 "
+    "out_blhd=0; "
+    "q=T[1,2,5,16] k=T[1,1,70,16] v=T[1,1,70,16] mask=bool[1,2,5,70] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 "
+    "v_blhd=0 out_blhd=0; "
+    "q=T[2,9,4,20] k=T[2,2,9,20] v=T[2,2,9,12] mask=T[1,1,9,9] causal=0 scale=0.25 q_blhd=1 k_blhd=0 "
+    "v_blhd=0 out_blhd=1 -> T[2,9,4,12]; "
+    "q=T[1,3,37,32] k=T[1,1,70,32] v=T[1,1,70,48] mask=T[1,1,37,70] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 "
+    "v_blhd=0 out_blhd=0 -> T[1,3,37,48]; "
+    "q=T[1,150,2,64] k=T[1,131,2,64] v=T[1,131,2,64] causal=0|1 scale=0.125 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1; "
+    "q=T[1,2,20,64] k=T[1,1,300,64] v=T[1,1,300,64] causal=0|1 scale=0.125 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+    "q=T[1,2,40,32] k=T[1,2,7,32] v=T[1,2,7,32] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+    "q=T[1,2,100,24] k=T[1,2,100,24] v=T[1,2,100,52] mask=T[1,2,100,1] causal=1 scale=0.2 q_blhd=0 k_blhd=0 "
+    "v_blhd=0 out_blhd=0 -> T[1,2,100,52]; "
+    "q=T[2,4,37,31] k=T[2,2,75,31] v=T[2,2,75,29] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> "
+    "T[2,4,37,29]; "
+    // A mask that hides 32 keys, shows 32, ...: all that one of several subgroups has, or none.
+    "q=T[1,3,25,32] k=T[1,3,150,32] v=T[1,3,150,32] mask=bool[1,1,1,150]{" PUMICE_HIDE_32 "," PUMICE_SHOW_32
+    "} causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+    // Heads whose sums fill the registers; many, whose queries go through shared memory in two passes.
+    "q=T[1,3,37,80] k=T[1,1,70,80] v=T[1,1,70,80] mask=bool[1,1,37,70] causal=0|1 scale=0.11 q_blhd=0 k_blhd=0 "
+    "v_blhd=0 out_blhd=0; "
+    "q=T[2,4,45,97] k=T[2,2,75,97] v=T[2,2,75,72] causal=0|1 scale=0.1 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> "
+    "T[2,4,45,72]; "
+    "q=T[1,150,2,128] k=T[1,131,2,128] v=T[1,131,2,128] causal=0|1 scale=0.09 q_blhd=1 k_blhd=1 v_blhd=1 "
+    "out_blhd=1; "
+    "q=T[1,66,67,112] k=T[1,3,45,112] v=T[1,3,45,128] mask=T[1,1,67,45] causal=0|1 scale=0.1 q_blhd=0 k_blhd=0 "
+    "v_blhd=0 out_blhd=0 -> T[1,66,67,128]; "
+    // The largest value of a block may be below or above 1, where its power of two changes.
+    "q=f32[1,2,70,128] k=f32[1,2,300,128] v=f32[1,2,300,128]{-1.0001..1.0001} causal=0 scale=0.09 q_blhd=0 "
+    "k_blhd=0 "
+    "v_blhd=0 out_blhd=0; "
+    "q=f32[1,2,20,32] k=f32[1,2,700,32] v=f32[1,2,700,32]{-1.0005..1.0005} causal=0 scale=0.2 q_blhd=0 k_blhd=0 "
+    "v_blhd=0 out_blhd=0; "
+    // Small beside large.
+    "q=f32[1,2,70,128]{1,-2e-9,0.5,3e-13,0,-1,1e-30} "
+    "k=f32[1,2,100,128]{-1,0.3,0,2e-10,1,1e-14,-1e-33,1e-5,0.7,1e-8,2} "
+    "v=f32[1,2,100,96]{3,-1e-10,0,1e-6,2e-13,-1,1e-31} causal=0 scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 "
+    "-> f32[1,2,70,96]; "
+    "q=T[1,2,35,112] k=T[1,2,80,112] v=T[1,2,80,72]{1,inf,2,-1,nan} causal=0 scale=0.1 q_blhd=0 k_blhd=0 v_blhd=0 "
+    "out_blhd=0 -> T[1,2,35,72]; "
+    "q=f32[1,2,40,36]{1,-2e-9,0.5,3e-13,0,-1,1e-30} "
+    "k=f32[1,2,100,36]{-1,0.3,0,2e-10,1,1e-14,-1e-33,1e-5,0.7,1e-8,2} "
+    "v=f32[1,2,100,60]{3,-1e-10,0,1e-6,2e-13,-1,1e-31} causal=0 scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 "
+    "-> f32[1,2,40,60]; "
+    "q=T[1,2,33,32] k=T[1,2,80,32] v=T[1,2,80,60]{1,inf,2,-1,nan} causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 "
+    "out_blhd=0 -> T[1,2,33,60]; "
+    // Workgroups for all of a large device, which then share keys.
+    "q=T[8,40,17,32] k=T[8,40,45,32] v=T[8,40,45,32] causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
+    "q=f32[1,2,20,17]{-1e-20..1e-20} k=f32[1,2,100,17]{-1e20..1e20} v=f32[1,2,100,9]{-1e30..1e30} causal=0 "
+    "scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> f32[1,2,20,9]";
+
 }  // namespace
 
 std::span<const Op> sdpa_ops() {
@@ -84,35 +136,7 @@ std::span<const Op> sdpa_ops() {
         "bool out_blhd -> Tensor"},
        sdpa,
        glsl::sdpa::axes,
-       {"q=T[1,2,5,16] k=T[1,2,7,16] v=T[1,2,7,16] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 v_blhd=0 "
-        "out_blhd=0; "
-        "q=T[1,2,5,16] k=T[1,1,70,16] v=T[1,1,70,16] mask=bool[1,2,5,70] causal=0|1 scale=0.25 q_blhd=0 k_blhd=0 "
-        "v_blhd=0 out_blhd=0; "
-        "q=T[2,9,4,20] k=T[2,2,9,20] v=T[2,2,9,12] mask=T[1,1,9,9] causal=0 scale=0.25 q_blhd=1 k_blhd=0 "
-        "v_blhd=0 out_blhd=1 -> T[2,9,4,12]; "
-        "q=T[1,3,37,32] k=T[1,1,70,32] v=T[1,1,70,48] mask=T[1,1,37,70] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 "
-        "v_blhd=0 out_blhd=0 -> T[1,3,37,48]; "
-        "q=T[1,150,2,64] k=T[1,131,2,64] v=T[1,131,2,64] causal=0|1 scale=0.125 q_blhd=1 k_blhd=1 v_blhd=1 out_blhd=1; "
-        "q=T[1,2,20,64] k=T[1,1,300,64] v=T[1,1,300,64] causal=0|1 scale=0.125 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
-        "q=T[1,2,40,32] k=T[1,2,7,32] v=T[1,2,7,32] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
-        "q=T[1,2,100,24] k=T[1,2,100,24] v=T[1,2,100,52] mask=T[1,2,100,1] causal=1 scale=0.2 q_blhd=0 k_blhd=0 "
-        "v_blhd=0 out_blhd=0 -> T[1,2,100,52]; "
-        "q=T[2,4,37,31] k=T[2,2,75,31] v=T[2,2,75,29] causal=0|1 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> "
-        "T[2,4,37,29]; "
-        // A mask that hides 32 keys, shows 32, ...: all that one of several subgroups has, or none.
-        "q=T[1,3,25,32] k=T[1,3,150,32] v=T[1,3,150,32] mask=bool[1,1,1,150]{" PUMICE_HIDE_32 "," PUMICE_SHOW_32
-        "} causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
-        // Small beside large.
-        "q=f32[1,2,40,36]{1,-2e-9,0.5,3e-13,0,-1,1e-30} "
-        "k=f32[1,2,100,36]{-1,0.3,0,2e-10,1,1e-14,-1e-33,1e-5,0.7,1e-8,2} "
-        "v=f32[1,2,100,60]{3,-1e-10,0,1e-6,2e-13,-1,1e-31} causal=0 scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 "
-        "-> f32[1,2,40,60]; "
-        "q=T[1,2,33,32] k=T[1,2,80,32] v=T[1,2,80,60]{1,inf,2,-1,nan} causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 "
-        "out_blhd=0 -> T[1,2,33,60]; "
-        // Workgroups for all of a large device, which then share keys.
-        "q=T[8,40,17,32] k=T[8,40,45,32] v=T[8,40,45,32] causal=0 scale=0.2 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0; "
-        "q=f32[1,2,20,17]{-1e-20..1e-20} k=f32[1,2,100,17]{-1e20..1e20} v=f32[1,2,100,9]{-1e30..1e30} causal=0 "
-        "scale=0.5 q_blhd=0 k_blhd=0 v_blhd=0 out_blhd=0 -> f32[1,2,20,9]",
+       {kCases,
         "q=T[1,12,128,64] k=T[1,12,128,64] v=T[1,12,128,64] causal=1 scale=0.125 q_blhd=0 k_blhd=0 "
         "v_blhd=0 out_blhd=0",
         reference::sdpa}},

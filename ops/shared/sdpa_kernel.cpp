@@ -126,6 +126,7 @@ std::optional<SdpaFragments> own_keys(const SdpaShape& s, const Features& featur
   const bool split = s.dtype == DType::f32;
   const int64_t most = std::max(s.e, s.ev), groups = s.heads * ceil_div(s.rows, 16);
   if (s.int8_rows || ceil_div(s.ev, 16) % 2 != 0) return std::nullopt;  // not measured; the shader's columns
+  if (split && most > 64) return std::nullopt;                          // registers
   const int64_t limit = features.filling(most > 64 ? 128 : most > 32 || split ? 256 : 384);
   if (groups > limit) return std::nullopt;
   for (const uint32_t parts : {8u, 4u}) {
@@ -156,9 +157,9 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
 
 std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& features) {
   const bool split = s.dtype == DType::f32;
-  const int64_t most = split ? 64 : 128;  // elements whose sums stay in registers
+  constexpr int64_t kMost = 128;  // elements whose sums stay in registers
   if (!has_matrices(features) || !features.has(Feature::fragments) || features.subgroup_size != 32 ||
-      !features.has(Feature::subgroup_shuffle) || std::max(s.e, s.ev) > most)
+      !features.has(Feature::subgroup_shuffle) || std::max(s.e, s.ev) > kMost)
     return std::nullopt;
   if (split && (s.int8_rows || !features.has(Feature::split))) return std::nullopt;
   const auto e_pitch = static_cast<uint32_t>(ceil_div(s.e, 16) * 2 + 1),
@@ -172,22 +173,32 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   // workgroups share one, the 32 heads of 512 rows take 77.
   // fp32, split, with 8 subgroups and 32 keys, 4 and 32, 4 and 64, and sdpa.glsl: 12 heads of 32, 128 rows 13.2, 11.3,
   // 10.2, 11.5, but with a mask, in MiniLM, 4 and 32 take 2 us less than 4 and 64; 6 heads of 64, 197 rows 25.0, 20.9,
-  // 27.2, 21.7; 8 heads of 128, 128 rows -, 30.9, -, 24.4; 384 heads of 32, 128 rows 40 with 8 and 32, 158 of
-  // sdpa.glsl.
+  // 27.2, 21.7; 384 heads of 32, 128 rows 40 with 8 and 32, 158 of sdpa.glsl.
+  // Larger heads likewise, with 8 and 32, 4 and 32, and sdpa.glsl: prompts of 32 heads of 128 over 8, 128 rows -, 26.9,
+  // 33.8, 512 rows 81, 87, 344; 8 over 2, 2048 rows 240 to 253, 226, 1246; 8 heads of 128, 128 rows -, 21.4, 22.4;
+  // heads of 80: 12 of 197 rows -, 25.3, 52.8, of 1024 98.5, 114, 662, 16 of 257 -, 31.2, 89.0, 64 of 257 63, 71, 279;
+  // 12 of 96, 256 rows -, 33.3, 60.4. Few rows, with 4 and 32, 2 and 32, 2 and 16, and sdpa.glsl: 9 rows after 500 of
+  // 32 heads of 128 over 8 58, 105, 72, 74, 20 rows 58, 106, 72, 83; 24 rows of 16 heads of 80 28.1, 39, 45, 30.8; 20
+  // of 128 of 128 30, 53, 38, 75. Blocks of 16 keys, and two in shared memory at a time, took as long or longer.
   const bool wide = std::max(s.e, s.ev) > 64;
   if (const auto own = own_keys(s, features, 2 * v_pitch - 1)) return own;
   if (s.rows < kFewRows) return std::nullopt;
-  for (uint32_t subgroups = 8; subgroups >= 2; subgroups /= 2) {
+  const uint32_t least = split && wide ? 4 : 2;
+  for (uint32_t subgroups = 8; subgroups >= least; subgroups /= 2) {
     const bool alone = subgroups == 4 && !wide && !split && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
-    SdpaFragments found{subgroups, alone || (wide && subgroups == 8) ? 64u : 32u, 0};
+    SdpaFragments found{subgroups, alone || (wide && !split && subgroups == 8) ? 64u : 32u, 0};
     const uint32_t parts = split ? 2 : 1, sizes = split ? found.rows() * 4 + subgroups * 8 : 0;
-    found.shared =
-        std::max({parts * found.rows() * e_pitch, parts * found.keys * (e_pitch + v_pitch), found.rows() * 5});
+    const uint32_t queries = found.rows() * e_pitch;
+    found.shared = std::max({queries, parts * found.keys * (e_pitch + v_pitch), found.rows() * 5});
+    // Both parts of the queries at once where there is room.
+    if (parts * queries * 16 + sizes <= features.max_shared_bytes)
+      found.shared = std::max(found.shared, parts * queries);
     const bool fits =
         subgroups * 32 <= features.max_invocations && found.shared * 16 + sizes <= features.max_shared_bytes;
-    const bool few = s.rows <= found.rows() / 2 ||
-                     (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= features.filling(128));
-    if (fits && (!few || subgroups == 2)) return found;
+    const int64_t filling = features.filling(split && wide ? 64 : 128);
+    const bool few =
+        s.rows <= found.rows() / 2 || (subgroups == 8 && s.heads * ceil_div(s.rows, found.rows()) <= filling);
+    if (fits && (!few || subgroups == least)) return found;
   }
   return std::nullopt;
 }

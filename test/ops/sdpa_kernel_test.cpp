@@ -189,9 +189,32 @@ TEST(SdpaKernel, Fp32AsTwoHalves) {
   const auto middle = sdpa_fragments({48, 128, 32, 32, DType::f32}, features);
   EXPECT_EQ(middle->rows(), 64u);
   EXPECT_EQ(middle->keys, 32u);
-  EXPECT_FALSE(sdpa_fragments({8, 128, 128, 64, DType::f32}, features)) << "too many registers";
+  EXPECT_FALSE(sdpa_fragments({8, 128, 128, 160, DType::f32}, features)) << "too many registers";
   EXPECT_FALSE(sdpa_fragments({12, 128, 32, 32, DType::f32, true}, features)) << "caches of bytes";
   EXPECT_FALSE(sdpa_matrices({384, 128, 32, 32, DType::f32}, features));
+}
+
+TEST(SdpaKernel, LargeHeadsAsTwoHalves) {
+  Features features = fragments();
+  features.bits |= bit(Feature::split);
+  const auto prompt = sdpa_fragments({32, 512, 128, 128, DType::f32}, features);
+  ASSERT_TRUE(prompt);
+  EXPECT_EQ(prompt->rows(), 128u);
+  EXPECT_EQ(prompt->keys, 32u);
+  EXPECT_EQ(prompt->key_parts, 1u);
+  EXPECT_EQ(prompt->shared, 128 * 17u) << "a part of the queries at a time";
+  const auto vit = sdpa_fragments({64, 257, 80, 80, DType::f32}, features);
+  ASSERT_TRUE(vit);
+  EXPECT_EQ(vit->rows(), 128u);
+  EXPECT_EQ(vit->shared, 2 * 128 * 11u) << "both parts";
+  const auto few = sdpa_fragments({16, 257, 80, 80, DType::f32}, features);
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->rows(), 64u) << "workgroups for more of the device";
+  EXPECT_EQ(few->key_parts, 1u);
+  EXPECT_EQ(sdpa_fragments({32, 9, 128, 128, DType::f32}, features)->rows(), 64u) << "less would hold more keys each";
+  features.max_shared_bytes = 32768;
+  EXPECT_FALSE(sdpa_fragments({64, 257, 128, 128, DType::f32}, features)) << "32 keys and values do not fit";
+  EXPECT_TRUE(sdpa_fragments({64, 257, 80, 80, DType::f32}, features));
 }
 
 // Every choice fits the device, on the baseline and on others.
