@@ -19,7 +19,8 @@ KERNELS = [
     "split64x128",
     "split64x256",
 ]
-FEW_ROWS = ["split_gemvf1", "split_gemvf4", "split_gemvf8", "split_gemvf16x2", "split_gemvf16x4"]  # of whole tiles
+FEW_ROWS = ["split_gemvf8", "split_gemvf16x2", "split_gemvf16x6"]  # of whole tiles
+OF_INTEGERS = ["split_gemvf1", "split_gemvf4", "split_gemvf16x4"]
 WIDTH, OUT = 96, 37
 
 
@@ -39,16 +40,21 @@ def load(module: torch.nn.Module, kernel: str, width: int = WIDTH) -> pumice.Ses
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+def width_of(kernel: str) -> int:
+    return WIDTH if kernel in KERNELS else 128
+
+
+@pytest.mark.parametrize("kernel", KERNELS + FEW_ROWS)
 def test_fp32_weights(kernel) -> None:
-    module = torch.nn.Linear(WIDTH, OUT, bias=False)
-    weight = extreme(OUT, WIDTH, 1)
+    width = width_of(kernel)
+    module = torch.nn.Linear(width, OUT, bias=False)
+    weight = extreme(OUT, width, 1)
     weight[8, 5], weight[9, 60], weight[10, 60], weight[11, 5] = INF, -INF, float("nan"), 1e-38
     weight[12:, 5] = 0
     weight[20] *= 1e-41  # subnormal, and its neighbour in a pair, row 28, is not: times Inf it is Inf
     module.weight = torch.nn.Parameter(weight, requires_grad=False)
-    session = load(module, kernel)
-    x = extreme(70, WIDTH, 2)
+    session = load(module, kernel, width)
+    x = extreme(70, width, 2)
     # Inf times Inf, a subnormal number, 0; tiny times Inf; rows that end with padding.
     x[8, 5], x[9, 5], x[10, 60], x[11, 60], x[12, 95] = INF, -INF, float("nan"), 1e-38, INF
     x[13, 60], x[14, 5] = 0, 2.0**31  # far larger than the others, and its weights are mostly 0
@@ -56,11 +62,11 @@ def test_fp32_weights(kernel) -> None:
         check(session(x[-rows:]), x[-rows:], weight)
 
 
-@pytest.mark.parametrize("kernel", KERNELS + FEW_ROWS)
+@pytest.mark.parametrize("kernel", KERNELS + FEW_ROWS + OF_INTEGERS)
 @pytest.mark.parametrize("bits", [4, 8])
 def test_integer_weights(kernel, bits) -> None:
     torch.manual_seed(3)
-    width = 128 if kernel in FEW_ROWS else WIDTH
+    width = width_of(kernel)
     module = quantized(torch.nn.Linear(width, OUT, bias=False), bits, 32 if bits == 4 else None, affine=bits == 8)
     session = load(module, kernel, width)
     weight = weight64(module.weight)
