@@ -136,11 +136,17 @@ std::shared_ptr<Device> Device::create(std::shared_ptr<Instance> instance, const
   std::shared_ptr<Device> device(new Device(std::move(impl)));
   wait_at_exit();
   uint64_t& bits = device->core().features.bits;
-  // What the probe itself needs may be switched off.
+  // What the probe itself needs may be switched off. A driver compiles both probes at once, which takes half as long.
   const Features& found = device->features();
-  for (const Feature feature : {Feature::fragments, Feature::fragments_int8}) {
-    if (!found.has(feature) || !may_have_fragments(found, feature) || !has_fragments(device, feature))
-      bits &= ~bit(feature);
+  constexpr Feature kProbed[] = {Feature::fragments, Feature::fragments_int8};
+  std::vector<PipelineKey> probes;
+  for (const Feature feature : kProbed) {
+    if (!found.has(feature) || !may_have_fragments(found, feature)) bits &= ~bit(feature);
+    if (found.has(feature)) probes.push_back(probe_pipeline(feature));
+  }
+  device->pipelines().prepare(probes);
+  for (const Feature feature : kProbed) {
+    if (found.has(feature) && !has_fragments(device, feature)) bits &= ~bit(feature);
   }
   TunedFile& tuned = device->impl_->tuned.emplace(physical, found, cache_dir);
   device->impl_->verdicts.emplace(physical, found, cache_dir);

@@ -9,6 +9,8 @@
 
 namespace pumice::engine {
 
+static constexpr uint32_t kLanes = 32;
+
 static const Shader& probe(Feature feature) {
   return feature == Feature::fragments ? glsl::probe_fragments::variant() : glsl::probe_fragments_int8::variant();
 }
@@ -23,9 +25,13 @@ bool may_have_fragments(const Features& features, Feature feature) {
   return shapes && features.runs(probe(feature)) && features.subgroup_size == 32;
 }
 
+PipelineKey probe_pipeline(Feature feature) {
+  return {&probe(feature), {kLanes}, 0};
+}
+
 bool has_fragments(const std::shared_ptr<Device>& device, Feature feature) {
-  constexpr uint32_t kLanes = 32, kRight = 0x600d;
-  const Pipeline& pipeline = device->pipelines().get({&probe(feature), {kLanes}, 0});
+  constexpr uint32_t kRight = 0x600d;
+  const Pipeline& pipeline = device->pipelines().get(probe_pipeline(feature));
   const Buffer out = device->memory().buffer(kLanes * 4, MemoryKind::device, "probe");
   const Buffer seen = device->memory().buffer(kLanes * 4, MemoryKind::download, "probe");
   const Slice from{out.handle(), 0, out.bytes()};

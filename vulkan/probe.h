@@ -11,11 +11,13 @@
 #pragma once
 
 #include "vulkan/device.h"
+#include "vulkan/pipeline.h"
 
 namespace pumice::engine {
 
 // Whether the device lists what the probe of one of these features needs: subgroups of 32, and the shapes.
 bool may_have_fragments(const Features& features, Feature feature);
+PipelineKey probe_pipeline(Feature feature);
 // Runs a kernel that checks every element and a product. Throws the errors of Device::run.
 bool has_fragments(const std::shared_ptr<Device>& device, Feature feature);
 
