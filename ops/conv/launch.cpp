@@ -16,6 +16,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "ops/conv/kernels.h"
 #include "ops/linear/pick.h"
+#include "ops/linear/registers.h"
 #include "ops/shared/shape.h"
 
 namespace pumice::engine {
@@ -96,7 +97,7 @@ DepthwiseBlock depthwise_block(const ConvLaunch& c, const Features& features) {
   const auto blocks = [&](uint32_t rows) {
     return c.out.numel() / (c.out.dim(2) * c.out.dim(3)) * DepthwiseBlock{block.columns, rows}.in_plane(c);
   };
-  block.rows = 4;
+  block.rows = takes_least_tiles(features) ? 2 : 4;  // Mali, spills of 4 and 2: bytes 3 x 3 13, 0; 5 x 5 12 to 14, 0
   while (block.rows > 1 && blocks(block.rows / 2) <= features.filling(kManyBlocks)) block.rows /= 2;
   return block;
 }

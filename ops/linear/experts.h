@@ -26,6 +26,9 @@ struct Experts {
 // The kernel for an expert's rows: that for one row, or for row blocks.
 const LinearKernel& expert_kernel(const Experts& experts, const Features& features);
 
+// Rows of a block where there are no matrices.
+uint32_t most_listed_rows(DType dtype, const Features& features);
+
 // Row blocks of the experts (glsl/expert_rows.glsl), made once for all products with the same choice; empty where no
 // product needs them.
 struct ExpertRows {

@@ -69,6 +69,13 @@ bool holds_whole_tiles(uint32_t lanes, WeightType weight, const Features& featur
   return !features.few_registers || features.subgroup_size <= 32 || weight == WeightType::f16 || lanes <= 256;
 }
 
+// By what compilers spill (docs/fleet.md). Mali, heads of 8 and 16 elements: 47 to 274, and up to 2 s to compile.
+bool holds_key_and_value(int64_t bytes, int64_t rows, const Features& features) {
+  if (!features.few_registers || features.subgroup_size > 32) return true;
+  if (features.subgroup_size == 32) return bytes <= 256;
+  return bytes * (rows + 1) <= 320 && !takes_least_tiles(features);
+}
+
 // Among 1024 lanes, compilers for Adreno and Apple spill; for Adreno 630 and 660 also among 512: 114 and 56 of one row
 // in fp32.
 uint32_t most_pass_lanes(const Features& features) {

@@ -27,6 +27,9 @@ bool holds_pass(uint32_t rows, DType dtype, const Features& features);
 bool holds_two_ahead(uint32_t rows, bool whole, const Features& features);
 // Whether it holds all vectors of two tiles of floats that are on their way, where a workgroup has so many lanes.
 bool holds_whole_tiles(uint32_t lanes, WeightType weight, const Features& features);
+// Whether a lane of cached_attention*.glsl holds a key and a value of the caches, of so many bytes, and its part of the
+// sums of so many rows.
+bool holds_key_and_value(int64_t bytes, int64_t rows, const Features& features);
 // Invocations among which the registers of a GEMV's workgroup may be divided.
 uint32_t most_pass_lanes(const Features& features);
 // Why registers hold so few of them that a compiler takes seconds to spill the others, as the end of "it ...".

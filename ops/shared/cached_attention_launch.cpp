@@ -159,12 +159,8 @@ int64_t few_rows(const Caches& c, const Features& features) {
   const int64_t rows = c.heads / c.kv_heads() * c.rows();
   const bool whole = c.key_size() % 8 == 0 && c.value_size() % 8 == 0;
   const bool can = features.runs(few_rows_shader(c)) && features.subgroup_size >= 4;
-  // A lane has a key and a value of the caches in registers, and its part of each row's sums: by what compilers spill
-  // (docs/fleet.md).
   const int64_t bytes = (c.key_size() + c.value_size()) * device_bytes(c.q.dtype());
-  const bool fits = !features.few_registers || features.subgroup_size > 32 ||
-                    (features.subgroup_size == 32 ? bytes <= 256 : bytes * (rows + 1) <= 320);
-  return can && whole && fits && rows <= 8 ? rows : 0;
+  return can && whole && holds_key_and_value(bytes, rows, features) && rows <= 8 ? rows : 0;
 }
 
 bool is_one_row(const Caches& c, const Features& features) {

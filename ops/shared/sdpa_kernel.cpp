@@ -139,17 +139,21 @@ std::optional<SdpaFragments> own_keys(const SdpaShape& s, const Features& featur
 
 }  // namespace
 
-// All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit.
+// All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit,
+// and where registers are fewest. Mali, spills and fills: heads of 16 with 64 keys 2 to 174, with 32 up to 2; heads of
+// 96 and 128 in fp16 with 16 rows 3 to 8, with 8 none.
 SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   const auto e_vec4s = static_cast<uint32_t>(ceil_div(shape.e, 4)),
              v_vec4s = static_cast<uint32_t>(ceil_div(shape.ev, 4));
   SdpaBlocks b{std::bit_ceil(static_cast<uint32_t>(std::min<int64_t>(shape.rows, 16))), shape.rows == 1 ? 128u : 64u,
                false};
-  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, 512 / std::max(e_vec4s, v_vec4s)))));
+  const uint32_t groups = std::max(e_vec4s, v_vec4s);
+  const bool least = takes_least_tiles(features);
+  b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, (least ? 256 : 512) / groups))));
   if (features.cpu) return fit_to_cpu(b, v_vec4s);
   if (b.rows == 1) return b;
-  for (SdpaBlocks s = {b.rows, 64, true}; s.keys >= 8; s.keys /= 2) {
-    const bool crowded = s.keys * std::max(e_vec4s, v_vec4s) > most_loads(shape.dtype, features) * s.lanes;
+  for (SdpaBlocks s = {b.rows, least ? 32u : 64u, true}; s.keys >= 8; s.keys /= 2) {
+    const bool crowded = s.keys * groups > most_loads(shape.dtype, features) * s.lanes;
     if (!crowded && shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
   }
   return b;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ops/conv/channels_last_kernels.h"
+#include "ops/linear/experts.h"
 #include "ops/linear/int8_kernels.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
@@ -170,6 +171,8 @@ TEST(Registers, SubgroupsOfSixteenAloneHoldTheFewestSums) {
   };
   EXPECT_EQ(picks(mali), (std::vector<std::string_view>{"tile2x4", "tile32x64", "dot_tile2x4", "conv_dot2x4"}));
   EXPECT_EQ(dot_gemv_depth(mali), 1u);
+  EXPECT_FALSE(holds_key_and_value(32, 1, mali));
+  EXPECT_EQ(most_listed_rows(DType::f16, mali), 1u);
   Features small = mali;  // whose workgroups do not have 256 invocations
   small.max_invocations = 128;
   EXPECT_EQ(picks(small), (std::vector<std::string_view>{"tile32x64", "tile32x64", "dot_tile32x64", "conv_dot2x4"}));
@@ -179,6 +182,9 @@ TEST(Registers, SubgroupsOfSixteenAloneHoldTheFewestSums) {
   EXPECT_EQ(pick_tile(1, 512, 14336, intel, 1, true), (Tile{64, 64, 8, 4}));
   EXPECT_EQ(picks(intel), (std::vector<std::string_view>{"tile64x64", "tile64x64", "dot_tile32x64", "conv_dot32x32"}));
   EXPECT_EQ(dot_gemv_depth(intel), 4u);
+  EXPECT_EQ(most_listed_rows(DType::f16, intel), 4u);
+  EXPECT_TRUE(holds_key_and_value(160, 1, intel));
+  EXPECT_FALSE(holds_key_and_value(160, 2, intel));
 }
 
 // Beside 8 rows of fp16 two tiles ahead are too many for a subgroup of 16.

@@ -91,6 +91,9 @@ TEST(SdpaKernel, SmallSubgroupsHaveFewKeysOnTheWay) {
   for (const DType dtype : {DType::f32, DType::f16}) {
     EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, dtype}, mali).keys, 16u);
     EXPECT_EQ(sdpa_blocks({16, 16, 32, 32, dtype}, mali).keys, 32u);
+    EXPECT_EQ(sdpa_blocks({16, 16, 16, 16, dtype}, mali).keys, 32u);
+    EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, dtype}, mali).rows, 16u);
+    EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, dtype}, mali).rows, 8u);
   }
 }
 
