@@ -41,6 +41,7 @@ layout(constant_id = 12) const uint PANELS = 1u;  // of 16 weight rows a workgro
 // APART: the last turn is written out, so that nothing is loaded after it. H200, int4 in groups of 32, 4096 -> 14336, us in one
 // loop and so: fp32 13.3, 13.1; fp16 12.3, 12.8.
 #if defined(DTYPE_f32)
+#define LATE_SUMS
 #define APART 1u
 #define TILE_WORDS 16u  // uvec4s of a tile: two halves, high and low parts, four lanes
 shared float downs_[BATCHES];
@@ -112,7 +113,7 @@ void put_x(uint batch, uint l) {
   const int up = min(row_power(subgroupMax(max(largest_of(x[0]), largest_of(x[1])))), 112);
   uvec2 high[2], low[2];
   [[unroll]] for (uint i = 0u; i < 2u; ++i) split_quick(x[i], power_of_2(up), params.row_blocks >> 31, high[i], low[i]);
-  if (batch < BATCHES && l == 0u) downs_[batch] = power_of_2(-up);
+  if (batch < BATCHES && l == 0u) downs_[batch] = power_of_2(LATE_UNIT_EXPONENT - up);
   if (octet < K / 8u) {
     tiles_[at] = uvec4(high[0], high[1]);
     tiles_[at + 4u] = uvec4(low[0], low[1]);
@@ -162,8 +163,8 @@ void multiply(uint slot, uint turn, uint l) {
   const vec2 scale = GROUP != 0u ? scale_of(scale_words_) : vec2(1.0);
 #if defined(DTYPE_f32)
   const float down = downs_[tile >> 2];
-  total_[0] = fma(fma(chosen.y, LOW_UNIT, chosen.x) * down, scale.x, total_[0]);
-  total_[1] = fma(fma(chosen.w, LOW_UNIT, chosen.z) * down, scale.y, total_[1]);
+  total_[0] = fma(fma(chosen.y, LOW_UNIT, chosen.x) * scale.x, down, total_[0]);  // the scale first: linear/gemv_fragments.glslh
+  total_[1] = fma(fma(chosen.w, LOW_UNIT, chosen.z) * scale.y, down, total_[1]);
 #else
   total_[0] = fma(chosen.x, scale.x, total_[0]);
   total_[1] = fma(chosen.z, scale.y, total_[1]);

@@ -10,6 +10,7 @@
 #include "ops/linear/packed_weight.h"  // quantized
 #include "ops/linear/pick_int8.h"
 #include "ops/linear/registers.h"
+#include "ops/linear/shared_rows.h"
 #include "ops/linear/tuned.h"
 
 // Every threshold says which measurement set it.
@@ -149,7 +150,11 @@ const LinearKernel* pick_fragments(const LinearShape& s, const Features& feature
   } else if (s.m > 8 && invocations(16, 1) >= 2 * enough) {
     name = "gemvf16";
   }
-  if (s.layer_norm && may_make_norms(s, features)) name = s.weight == WeightType::f16 ? "gemvf16x2" : "gemvf8x2";
+  if (s.layer_norm && may_make_norms(s, features)) {
+    const bool halves = s.weight == WeightType::f16;
+    if (const LinearKernel* shared = halves ? pick_shared_rows(false, s, features) : nullptr) return shared;
+    name = halves ? "gemvf16x2" : "gemvf8x2";
+  }
   const LinearKernel& kernel = linear_kernel(name);
   return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }
@@ -211,25 +216,6 @@ bool suits_16_rows(const LinearShape& s, const Features& features) {
   return groups > features.filling(264) && (!s.layer_norm || groups <= features.filling(528));
 }
 
-// Where workgroups that share rows of x among their columns are as many as multiprocessors, or a little fewer: so many
-// run at once, and each reads its rows of the weight once for 16 rows of x. H200, us of the others and of
-// split_gemvf16x6, split_gemvf16x8 and split_gemvf16x12:
-//   fp32 weights, 197 x 384 -> 1152   9.0       8.3  9.2     with a layer norm inside, in ViT-small, 11.2, 10.0
-//                 197 x 384 -> 1536  10.0      13.1  9.4     14.6, 11.2
-//   int4, 128 x 384 -> 1152           8.6  6.3  6.5  7.4
-//         128 x 384 -> 1536           7.8  6.4  6.6  7.5
-constexpr int64_t kLeastSharedColumns = 256;  // of x: fewer were not measured
-const LinearKernel* pick_shared_rows(const LinearShape& s, const Features& features) {
-  if (s.k < kLeastSharedColumns) return nullptr;
-  for (const char* name : {"split_gemvf16x6", "split_gemvf16x8", "split_gemvf16x12"}) {
-    const LinearKernel& kernel = linear_kernel(name);
-    const int64_t groups = ceil_div(s.m, kernel.rows) * ceil_div(s.n, int64_t{16} * kernel.panels);
-    const bool fills = groups <= features.units() && groups >= features.filling(92);
-    if (fills && unsupported_reason(kernel, s, features).empty()) return &kernel;
-  }
-  return nullptr;
-}
-
 const LinearKernel* pick_own_split(const LinearShape& s, const Features& features, double best_us) {
   const LinearKernel* best = nullptr;
   const double millions = 1e-6 * 132 / features.units() * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
@@ -242,7 +228,7 @@ const LinearKernel* pick_own_split(const LinearShape& s, const Features& feature
       continue;
     best = &kernel, best_us = us;
   }
-  const LinearKernel* shared = best != nullptr ? pick_shared_rows(s, features) : nullptr;
+  const LinearKernel* shared = best != nullptr ? pick_shared_rows(true, s, features) : nullptr;
   return shared != nullptr ? shared : best;
 }
 

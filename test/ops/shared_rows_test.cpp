@@ -43,6 +43,18 @@ TEST(SharedRows, OnceForEachMultiprocessor) {
   EXPECT_NE(pick_linear(int4, features).columns, 3u) << "96 workgroups for 20 multiprocessors";
 }
 
+// ViT-small in fp16.
+TEST(SharedRows, OfHalvesWhereALayerNormMakesThem) {
+  LinearShape shape{.m = 197, .n = 1536, .k = 384, .weight = WeightType::f16, .dtype = DType::f16, .layer_norm = true};
+  EXPECT_EQ(pick_linear(shape, matrices()).name, "gemvf16x12");
+  shape.n = 1152;
+  EXPECT_EQ(pick_linear(shape, matrices()).name, "gemvf16x8");
+  shape.weight = WeightType::q4, shape.group = 32;
+  EXPECT_EQ(pick_linear(shape, matrices()).name, "gemvf8x2");
+  shape.weight = WeightType::f16, shape.layer_norm = false;
+  EXPECT_EQ(pick_linear(shape, matrices()).name, "gemvf16x2");
+}
+
 TEST(SharedRows, NeedsInvocationsAndSharedMemory) {
   Features features = splitting();
   const LinearKernel& kernel = linear_kernel("split_gemvf16x8");
@@ -55,6 +67,10 @@ TEST(SharedRows, NeedsInvocationsAndSharedMemory) {
   features.max_invocations = 256;
   EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 384), features),
             "needs 384 invocations and 31504 bytes of shared memory, the device has 256 and 49152");
+  LinearShape shape{.m = 17, .n = 64, .k = 320, .weight = WeightType::q4, .dtype = DType::f16, .integers = true};
+  EXPECT_EQ(unsupported_reason(linear_kernel("gemvf16x6"), shape, matrices()), "takes no integers");
+  shape.integers = false, shape.k = 72, shape.group = 32;
+  EXPECT_EQ(unsupported_reason(linear_kernel("gemvf16x6"), shape, matrices()), "takes whole tiles of 64 columns");
 }
 
 }  // namespace
