@@ -70,6 +70,7 @@ def train() -> LlamaForCausalLM:
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=STEPS, pct_start=0.1)
     draw = torch.Generator().manual_seed(0)
+    losses = []
     for _ in range(STEPS):
         starts = torch.randint(0, len(ids) - LENGTH, (ROWS, 1), generator=draw)
         rows = ids[starts + torch.arange(LENGTH)]
@@ -79,9 +80,11 @@ def train() -> LlamaForCausalLM:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
+        losses.append(loss.item())
     torch.set_num_threads(threads)
-    print(f"the byte-level model: loss {float(loss):.2f} after {STEPS} steps")
-    assert float(loss) < 1.0, "it has learnt too little"
+    mean = sum(losses[-50:]) / 50  # of one step it is 0.4 to 1.2
+    print(f"the byte-level model: loss {mean:.2f} after {STEPS} steps")
+    assert mean < 0.8, "it has learnt too little"
     return model.eval()
 
 
