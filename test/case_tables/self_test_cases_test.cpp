@@ -70,8 +70,8 @@ Files files_of_tested_operators() {
       if (!is_tested(op)) continue;
       Options options;
       options.ops = {std::string(op.op)};
-      std::vector<Case> cases = choose(options, Purpose::test, false);
-      if (op.is_call()) std::ranges::move(choose(options, Purpose::bench, false), std::back_inserter(cases));
+      std::vector<Case> cases = choose(options, Purpose::test, true);
+      if (op.is_call()) std::ranges::move(choose(options, Purpose::bench, true), std::back_inserter(cases));
       for (const Case& c : cases) {
         const Bytes file = make_file(*op.make(c, 1), op.op);
         for (const std::string& kernel : kernels(op, {}))

@@ -44,6 +44,18 @@ inline Features matrices() {
   return features;
 }
 
+// The same, with kernels that make two fp16 of each fp32, also those that do so themselves.
+inline Features splitting() {
+  Features features = matrices();
+  for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
+  return features;
+}
+
+// Weights that are kept as two fp16, too.
+inline LinearShape split_fp32(int64_t m, int64_t n, int64_t k) {
+  return {.m = m, .n = n, .k = k, .may_split = true, .split_weight = true};
+}
+
 inline LinearShape int4(int64_t m, int64_t n, int64_t k) {
   return {m, n, k, 32, WeightType::q4, DType::f16, true};
 }

@@ -196,8 +196,7 @@ TEST(PickLinear, Fp32AsTwoHalvesByAnyMatrices) {
 
 // Of fp32 weights they read a copy, which not every operator has: the table in ops/linear/pick.cpp.
 TEST(PickLinear, Fp32WeightsAsTwoHalvesByKernelsThatSplitX) {
-  Features features = matrices();
-  for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
+  const Features features = splitting();
   LinearShape shape{.m = 197, .n = 384, .k = 1536, .may_split = true, .split_weight = true};
   EXPECT_EQ(pick_linear(shape, features).name, "split_gemvf8x2");
   shape.k = 384;

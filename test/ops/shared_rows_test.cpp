@@ -9,22 +9,12 @@
 namespace pumice::engine {
 namespace {
 
-Features splitting() {
-  Features features = matrices();
-  for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
-  return features;
-}
-
-LinearShape fp32(int64_t m, int64_t n, int64_t k) {
-  return {.m = m, .n = n, .k = k, .may_split = true, .split_weight = true};
-}
-
-// H200: the table in ops/linear/pick.cpp.
+// H200: the table in ops/linear/shared_rows.cpp.
 TEST(SharedRows, OnceForEachMultiprocessor) {
   Features features = splitting();
   for (const bool norm : {false, true}) {
     const auto pick = [&](int64_t m, int64_t n, int64_t k) {
-      LinearShape shape = fp32(m, n, k);
+      LinearShape shape = split_fp32(m, n, k);
       shape.layer_norm = norm;
       return pick_linear(shape, features).name;
     };
@@ -34,7 +24,7 @@ TEST(SharedRows, OnceForEachMultiprocessor) {
     EXPECT_EQ(pick(512, 1536, 384), norm ? "split_gemvf8x2" : "split_gemvf16x2") << "more than run at once";
     EXPECT_EQ(pick(128, 1536, 768), "split_gemvf16x2") << "rows that do not fit";
   }
-  LinearShape int4 = fp32(128, 1536, 384);
+  LinearShape int4 = split_fp32(128, 1536, 384);
   int4.weight = WeightType::q4, int4.group = 32, int4.split_weight = false;
   EXPECT_EQ(pick_linear(int4, features).name, "split_gemvf16x6");
   int4.n = 1152;
@@ -61,11 +51,11 @@ TEST(SharedRows, NeedsInvocationsAndSharedMemory) {
   EXPECT_EQ(kernel.own_panels(), 2u);
   EXPECT_EQ(gemv_lanes(kernel, 197, 1152, 384, features), 384u);
   EXPECT_EQ(gemv_lanes(kernel, 197, 1152, 128, features), 128u) << "a subgroup for two tiles";
-  EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 384), features), "");
-  EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 768), features),
+  EXPECT_EQ(unsupported_reason(kernel, split_fp32(197, 1152, 384), features), "");
+  EXPECT_EQ(unsupported_reason(kernel, split_fp32(197, 1152, 768), features),
             "needs 384 invocations and 50320 bytes of shared memory, the device has 1024 and 49152");
   features.max_invocations = 256;
-  EXPECT_EQ(unsupported_reason(kernel, fp32(197, 1152, 384), features),
+  EXPECT_EQ(unsupported_reason(kernel, split_fp32(197, 1152, 384), features),
             "needs 384 invocations and 31504 bytes of shared memory, the device has 256 and 49152");
   LinearShape shape{.m = 17, .n = 64, .k = 320, .weight = WeightType::q4, .dtype = DType::f16, .integers = true};
   EXPECT_EQ(unsupported_reason(linear_kernel("gemvf16x6"), shape, matrices()), "takes no integers");

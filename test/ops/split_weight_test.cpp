@@ -9,19 +9,9 @@
 namespace pumice::engine {
 namespace {
 
-LinearShape fp32(int64_t m, int64_t n, int64_t k) {
-  return {.m = m, .n = n, .k = k, .may_split = true, .split_weight = true};
-}
-
-Features splitting() {
-  Features features = matrices();
-  for (const Feature feature : {Feature::split, Feature::subgroup_shuffle}) features.bits |= bit(feature);
-  return features;
-}
-
 // H200: the table in ops/linear/pick.cpp.
 TEST(SplitWeight, ManyRows) {
-  const auto pick = [](int64_t m, int64_t n, int64_t k) { return pick_linear(fp32(m, n, k), splitting()).name; };
+  const auto pick = [](int64_t m, int64_t n, int64_t k) { return pick_linear(split_fp32(m, n, k), splitting()).name; };
   for (const int64_t m : {128, 256, 512, 2048}) EXPECT_EQ(pick(m, 14336, 4096), "split64x256") << m;
   EXPECT_EQ(pick(512, 4096, 4096), "split64x256");
   EXPECT_EQ(pick(2048, 2048, 2048), "split64x256");
@@ -35,7 +25,7 @@ TEST(SplitWeight, ManyRows) {
 TEST(SplitWeight, IsReadByTilesThatTakeOperandsAsTheyAre) {
   Features features = splitting();
   const LinearKernel& tiles = linear_kernel("split64x256");
-  LinearShape shape = fp32(512, 14336, 4096);
+  LinearShape shape = split_fp32(512, 14336, 4096);
   EXPECT_TRUE(reads_split_weight(tiles, WeightType::f32));
   EXPECT_FALSE(reads_split_weight(tiles, WeightType::q4));
   EXPECT_FALSE(reads_split_weight(linear_kernel("split_matrix128x128"), WeightType::f32));
