@@ -113,13 +113,27 @@ bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& s, const Fe
 // One workgroup of about 32 subgroups for each multiprocessor, which brings x there once, and so many row panels that
 // all workgroups run at once, up to 16. H200, int4 in groups of 32, 4096 -> 14336, us in fp16 and fp32 with 7 panels
 // of 4 subgroups 12.4, 13.4; 7 of 2 15.9, 17.3; 4 of 4 12.8, 13.2; 4 of 8 13.7, 15.0; 8 of 4 12.6, 13.7; 2 of 8 13.0,
-// 14.5. 4096 -> 28672 with 8 of 4 22.3, 24.2; 14 of 2 21.8, 22.0; 28 of 1 31.4, 29.2.
-RowWorkgroup gemv_row_workgroup(int64_t n, int64_t k, const Features& features) {
-  const uint32_t most = std::min(features.max_invocations, 1024u) / 32;
-  const auto each = static_cast<uint32_t>(ceil_div(ceil_div(n, 16), int64_t{features.units()}));
-  const uint32_t panels = std::clamp(each, 1u, std::min(16u, most));
-  const auto turns = static_cast<uint32_t>(ceil_div(ceil_div(k, 64), 2));
-  return {panels, std::min(std::bit_floor(most / panels), std::bit_ceil(turns))};
+// 14.5. 4096 -> 28672 with 8 of 4 22.3, 24.2; 14 of 2 21.8, 22.0; 28 of 1 31.4, 29.2. Of more, subgroups take one after
+// another: 2048 -> 128256 by 132 workgroups of 32 39.5, 44.4, of 24 41.3, 45.3.
+// Two pairs in flight where they divide the tiles, else branches put them into memory, and subgroups have many: fp16,
+// one pair and two 4096 -> 14336 12.4, 11.9; 4096 -> 28672 21.8, 19.8; 2048 -> 128256 40.8, 39.5; 2048 -> 16384 8.9,
+// 8.7; 4096 -> 6144 (8 slots) 7.8, 8.0. fp32, 4096 -> 14336 13.1, 13.4. int8, fp16 17.7, 17.8.
+RowWorkgroup gemv_row_workgroup(const LinearKernel& kernel, int64_t n, int64_t k, WeightType weight, bool gated,
+                                const Features& features) {
+  const uint32_t most = std::min(features.max_invocations, 1024u) / 32, units = features.units();
+  const int64_t all = ceil_div(n, 16), tiles = ceil_div(k, 64);
+  RowWorkgroup w = {1, 1, 1, units};
+  if (const int64_t each = ceil_div(all, int64_t{units}); each > 16 && !gated) {
+    w.panels = most;
+  } else {
+    const int64_t even = gated ? ceil_div(each, 2) * 2 : each;
+    w.panels = static_cast<uint32_t>(std::clamp<int64_t>(even, gated ? 2 : 1, std::min(16u, most)));
+    w.slots = std::min(std::bit_floor(most / w.panels), std::bit_ceil(static_cast<uint32_t>(ceil_div(tiles, 2))));
+    w.workgroups = static_cast<uint32_t>(ceil_div(all, int64_t{w.panels}));
+  }
+  const bool pairs = kernel.input == Input::floats && weight == WeightType::q4;
+  if (pairs && w.slots <= 4 && tiles % (int64_t{w.slots} * 4) == 0) w.depth = 2;
+  return w;
 }
 
 // Parts of all rows, or where these were, the sums; the powers of the rows; and norms.

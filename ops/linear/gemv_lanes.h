@@ -15,12 +15,14 @@ uint32_t gemv_depth(const LinearKernel& kernel, bool whole_ahead, const Features
 bool gemv_whole_ahead(const LinearKernel& kernel, const LinearShape& shape, const Features& features);
 // Shared memory of a kernel whose columns share rows of x.
 uint64_t shared_rows_bytes(const LinearKernel& kernel, int64_t k, const Features& features);
-// Of linear_gemv_row_fragments.glsl: row panels and subgroups of a workgroup for a weight of n rows, and its shared
-// memory.
+// Of linear_gemv_row_fragments.glsl: how a weight [n, k] is divided, and its shared memory.
 struct RowWorkgroup {
-  uint32_t panels, slots;  // of each panel
+  uint32_t panels, slots;  // row panels of a workgroup at once, subgroups of each
+  uint32_t depth;          // pairs of tiles that a subgroup has in flight
+  uint32_t workgroups;     // of a row of x
 };
-RowWorkgroup gemv_row_workgroup(int64_t n, int64_t k, const Features& features);
+RowWorkgroup gemv_row_workgroup(const LinearKernel& kernel, int64_t n, int64_t k, WeightType weight, bool gated,
+                                const Features& features);
 uint64_t gemv_row_shared_bytes(const LinearKernel& kernel, int64_t k, const Features& features);
 
 }  // namespace pumice::engine

@@ -149,6 +149,8 @@ static bool rows_fuse_norm(const LinearKernel& kernel, const LinearShape& s, con
 bool fuses_norm(const LinearKernel& kernel, const LinearShape& s, const Features& features) {
   if (kernel.family == Family::gemv_rows) return rows_fuse_norm(kernel, s, features);
   if (kernel.input == Input::splits) return false;
+  if (kernel.family == Family::gemv_row)
+    return s.m == 1 && gemv_row_shared_bytes(kernel, s.k, features) + 128 <= features.max_shared_bytes;
   const bool matrices = kernel.family == Family::gemv_fragments;
   const int64_t most = kernel.family == Family::gemv ? 1 : matrices && kernel.rows == 8 ? 8 : 0;
   if (s.textures || s.m < 1 || s.m > most) return false;
@@ -210,7 +212,7 @@ const LinearKernel* gated_kernel(const LinearKernel& kernel) {
   if (kernel.family == Family::matrix || kernel.family == Family::fragments)
     return kernel.tile.tn % 32 == 0 ? &kernel : nullptr;
   if (kernel.input == Input::splits) return nullptr;  // has not been measured so
-  if (kernel.family == Family::gemv_row) return &linear_kernel("gemvf8x2");
+  if (kernel.family == Family::gemv_row) return &kernel;
   const Family passes[] = {Family::gemv, Family::gemv_fragments, Family::gemv_rows};
   if (std::find(std::begin(passes), std::end(passes), kernel.family) == std::end(passes)) return nullptr;
   for (const LinearKernel& other : kKernels)

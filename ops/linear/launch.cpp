@@ -117,11 +117,11 @@ void launch_gemv_fragments(Launch& launch, const Linear& l) {
 
 void launch_gemv_row(Launch& launch, const Linear& l) {
   using namespace glsl::linear_gemv_row_fragments;
-  const RowWorkgroup workgroup = gemv_row_workgroup(l.block.n, l.w.k, launch.features);
-  const uint64_t blocks = ceil_div(row_panels(l.block.n), workgroup.panels);
-  launch.over_groups(blocks * l.block.m, workgroup.panels * workgroup.slots * 32);
+  const RowWorkgroup w = gemv_row_workgroup(l.kernel, l.block.n, l.w.k, l.w.type, l.epilogue.gated, launch.features);
+  launch.over_groups(uint64_t{w.workgroups} * l.block.m, w.panels * w.slots * 32);
   describe<Params>(launch, l, l.block.m);
-  launch.spec.insert(launch.spec.end(), {l.block.n, l.w.k, workgroup.panels});
+  launch.spec.insert(launch.spec.end(), {l.block.n, l.w.k, w.panels, w.depth, w.workgroups, l.epilogue.gated});
+  if (l.dtype == DType::f16) launch.spec.push_back(normed_groups(l));
   require_subgroups(launch);
   launch.shader = &variant(glsl::linear_gemv_row_fragments::dtype(l.dtype), static_cast<WEIGHT>(l.w.type));
 }

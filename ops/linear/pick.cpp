@@ -98,12 +98,20 @@ bool may_make_norms(const LinearShape& s, const Features& features) {
 //   4096 -> 28672    24.0  22.0     21.7  21.8
 //   7168 -> 4096     9.0   10.1     8.8   9.3
 //   2048 -> 128256   46.2  51.1     41.8  46.5
-constexpr int64_t kMostRowColumns = 4096, kLeastRowWeights = 1 << 22;
+//   2048 -> 128256   46.2  44.4     41.0  39.5
+//   4096 -> 151936                  91.7  91.3
+// 4096 -> 28672 in fp16 19.8 since two pairs of tiles are in flight. Of more than 16 row panels for each
+// multiprocessor, those whose last subgroups are nearly all at work.
+constexpr int64_t kMostRowColumns = 4096, kLeastRowWeights = 1 << 22, kRowSubgroups = 32;
 const LinearKernel* pick_row(const char* name, const LinearShape& s, const Features& features) {
-  if (s.m != 1 || s.fused || s.layer_norm || s.integers || s.k > kMostRowColumns) return nullptr;
-  const int64_t most_panels = s.dtype == DType::f32 && s.weight == WeightType::q4 ? 16 : 8;
-  if (s.n * s.k < kLeastRowWeights || ceil_div(s.n, 16) > most_panels * features.units()) return nullptr;
   const LinearKernel& kernel = linear_kernel(name);
+  if (s.m != 1 || s.layer_norm || s.integers || s.k > kMostRowColumns || s.n * s.k < kLeastRowWeights) return nullptr;
+  if (s.fused && kernel.input == Input::splits) return nullptr;
+  const int64_t panels = ceil_div(s.n, 16), units = features.units();
+  if (panels > (s.weight == WeightType::q4 ? 16 : 8) * units) {
+    const int64_t at_once = kRowSubgroups * units, turns = ceil_div(panels, at_once);
+    if (s.fused || s.weight != WeightType::q4 || panels * 10 < turns * at_once * 9) return nullptr;
+  }
   return unsupported_reason(kernel, s, features).empty() ? &kernel : nullptr;
 }
 

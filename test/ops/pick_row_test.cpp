@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "ops/linear/gemv_lanes.h"
 #include "ops/linear/kernels.h"
 #include "ops/linear/pick.h"
@@ -23,8 +25,12 @@ TEST(PickLinear, OneRow) {
     EXPECT_EQ(pick(n, k, DType::f16), "gemvf1") << n;
   }
   EXPECT_EQ(pick(28672, 4096, DType::f32), "split_gemvf1");
-  EXPECT_EQ(pick(28672, 4096, DType::f16), "gemvf8x2") << "more than eight panels for each multiprocessor";
-  EXPECT_EQ(pick(128256, 2048, DType::f32), "split_gemvf4x2") << "more than 16";
+  EXPECT_EQ(pick(28672, 4096, DType::f16), "gemvf1");
+  EXPECT_EQ(pick(128256, 2048, DType::f32), "split_gemvf1") << "nearly two panels for each subgroup";
+  EXPECT_EQ(pick(128256, 2048, DType::f16), "gemvf1");
+  EXPECT_EQ(pick(151936, 4096, DType::f16), "gemvf8x2") << "two and a bit";
+  EXPECT_EQ(pick(28672, 4096, DType::f32, WeightType::q8), "split_gemvf4x2")
+      << "more than eight of each multiprocessor";
   EXPECT_EQ(pick(4096, 8192, DType::f16), "gemvf8x2");
   EXPECT_EQ(pick(14336, 4096, DType::f16, WeightType::q8), "gemvf8x2");
   EXPECT_EQ(pick(14336, 4096, DType::f32, WeightType::q8), "split_gemvf1");
@@ -38,18 +44,46 @@ TEST(PickLinear, OneRow) {
   EXPECT_EQ(unsupported_reason(row, shape, features), "takes quantized weights");
   shape.weight = WeightType::q4, shape.integers = true;
   EXPECT_EQ(unsupported_reason(row, shape, features), "takes no integers");
-  EXPECT_FALSE(fuses_norm(row, shape, features));
-  EXPECT_EQ(gated_kernel(row), &linear_kernel("gemvf8x2"));
   EXPECT_EQ(gated_kernel(linear_kernel("split_gemvf1")), nullptr);
-  const auto workgroup = [&](int64_t n, int64_t k) {
-    const RowWorkgroup w = gemv_row_workgroup(n, k, features);
-    return std::pair{w.panels, w.slots};
+}
+
+// Products with a norm or a gate, in fp16.
+TEST(PickLinear, OneRowThatNormsAndGates) {
+  Features features = matrices();
+  features.bits |= bit(Feature::split);
+  const LinearKernel& row = linear_kernel("gemvf1");
+  LinearShape shape = int4(1, 28672, 4096);
+  shape.dtype = DType::f16, shape.fused = true;
+  EXPECT_EQ(pick_linear(shape, features).name, "gemvf1");
+  EXPECT_TRUE(fuses_norm(row, shape, features));
+  EXPECT_EQ(gated_kernel(row), &row);
+  shape.n = 128256;
+  EXPECT_EQ(pick_linear(shape, features).name, "gemvf8x2") << "a gate needs both panels at once";
+  shape.m = 2;
+  EXPECT_FALSE(fuses_norm(row, shape, features));
+  shape.m = 1, shape.k = 24576;
+  EXPECT_FALSE(fuses_norm(row, shape, features)) << "48 KiB of shared memory for x alone";
+  EXPECT_FALSE(fuses_norm(linear_kernel("split_gemvf1"), int4(1, 28672, 4096), features));
+}
+
+TEST(PickLinear, WorkgroupOfOneRow) {
+  const auto workgroup = [](const char* kernel, int64_t n, int64_t k, bool gated = false,
+                            WeightType weight = WeightType::q4) {
+    const RowWorkgroup w = gemv_row_workgroup(linear_kernel(kernel), n, k, weight, gated, matrices());
+    return std::array{w.panels, w.slots, w.depth, w.workgroups};
   };
-  EXPECT_EQ(workgroup(14336, 4096), (std::pair{7u, 4u}));
-  EXPECT_EQ(workgroup(2048, 2048), (std::pair{1u, 16u})) << "a subgroup has two tiles at once";
-  EXPECT_EQ(workgroup(28672, 4096), (std::pair{14u, 2u}));
-  EXPECT_EQ(workgroup(1 << 20, 4096), (std::pair{16u, 2u}));
-  EXPECT_EQ(workgroup(16, 64), (std::pair{1u, 1u}));
+  using Row = std::array<uint32_t, 4>;
+  EXPECT_EQ(workgroup("split_gemvf1", 14336, 4096), (Row{7, 4, 1, 128}));
+  EXPECT_EQ(workgroup("gemvf1", 14336, 4096), (Row{7, 4, 2, 128}));
+  EXPECT_EQ(workgroup("gemvf1", 14336, 4096, false, WeightType::q8), (Row{7, 4, 1, 128}));
+  EXPECT_EQ(workgroup("gemvf1", 14336, 4096, true), (Row{8, 4, 2, 112})) << "gates and what they multiply";
+  EXPECT_EQ(workgroup("gemvf1", 14336, 4160), (Row{7, 4, 1, 128})) << "65 tiles";
+  EXPECT_EQ(workgroup("gemvf1", 2048, 2048), (Row{1, 16, 1, 128})) << "a subgroup has two tiles at once";
+  EXPECT_EQ(workgroup("gemvf1", 28672, 4096), (Row{14, 2, 2, 128}));
+  EXPECT_EQ(workgroup("gemvf1", 128256, 2048), (Row{32, 1, 2, 132})) << "a subgroup has several row panels";
+  EXPECT_EQ(workgroup("gemvf1", 128256, 2048, true), (Row{16, 2, 2, 501}));
+  EXPECT_EQ(workgroup("gemvf1", 16, 64), (Row{1, 1, 1, 1}));
+  EXPECT_EQ(workgroup("gemvf1", 32, 64, true), (Row{2, 1, 1, 1}));
 }
 
 }  // namespace
