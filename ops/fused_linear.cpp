@@ -53,7 +53,13 @@ std::span<const Op> fused_linear_ops() {
         "gated=1 -> T[8,48]; "
         "x=T[2,648] norm=T[648] eps=0.000001 weight=const:i8[48,648] scale=const:f32[48,1]{0.01..0.1} group=648 act=0 "
         "gated=0 -> T[2,48]; "
-        "x=T[5,72] norm=T[72] eps=0.00001 weight=const:T[16,72] group=0 act=0 gated=0 -> T[5,16]",
+        "x=T[5,72] norm=T[72] eps=0.00001 weight=const:T[16,72] group=0 act=0 gated=0 -> T[5,16]; "
+        "x=T[1,1024] norm=T[1024] eps=0.000001 weight=const:i4[8480,1024] scale=const:f16[8480,32]{0.01..0.1} group=32 "
+        "act=4 gated=1 -> T[1,4240]; "
+        "x=T[1,2048] norm=T[2048] eps=0.000001 weight=const:i4[2088,2048] scale=const:f16[2088,1]{0.01..0.1} "
+        "group=2048 act=0 gated=0 -> T[1,2088]; "
+        "x=T[1,1024] eps=0 weight=const:i4[4128,1024] scale=const:f16[4128,8]{0.01..0.1} bias=T[4128] group=128 act=3 "
+        "gated=1 -> T[1,2064]",
         "x=f16[1,4096] norm=f16[4096] eps=0.000001 weight=const:i4[28672,4096] "
         "scale=const:f16[28672,128]{0.001..0.01} group=32 act=4 gated=1 -> f16[1,14336]; "
         "x=f16[8,2048] norm=f16[2048] eps=0.000001 weight=const:i4[16384,2048] "
