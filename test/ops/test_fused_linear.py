@@ -11,7 +11,16 @@ from torch import nn
 import pumice
 
 KERNELS = ["gemv1", "gemv1x2", "gemv4", "gemv8", "gemvr1", "gemvr4", "tile64x64"] + ["matrix32x32"] * is_llvmpipe()
-ON_GPUS = ["gemvf1", "gemvf8", "gemvf8x2", "gemvf16x2", "matrix64x64", "matrix128x128", "fragments64x128", "fragments64x256"]
+ON_GPUS = [
+    "gemvf1",
+    "gemvf8",
+    "gemvf8x2",
+    "gemvf16x2",
+    "matrix64x64",
+    "matrix128x128",
+    "fragments64x128",
+    "fragments64x256",
+]
 
 
 class Block(nn.Module):
