@@ -64,7 +64,7 @@ uvec2 scale_words_[DEPTH];
 uint zero_words_[DEPTH * 2u * FLUSHES];
 float total_[2];  // of weight rows l / 4 and l / 4 + 8, what this lane scaled
 
-// The end of the workgroup (linear/gemv_end.glslh), of one row without norms.
+// The end of the workgroup (linear/gemv_end.glslh), of one row without layer norms.
 #define BLOCKS 1u
 #define COLUMNS 1u
 #define LIVE_ROWS 1u
@@ -221,8 +221,9 @@ void store_panel(uint panel, uint which, uint l) {
   subgroupMemoryBarrierShared();
   subgroupBarrier();
   const uint q = l & 3u, n = panel * 16u + q * 4u;
-  // All lanes, as the next tiles would be waited for at a branch.
-  if (N % 16u == 0u || n < N) store_vec4(OUT_ROW(0u), n, sum_of(panel - which, which, 0u, q));
+  // By all lanes, as the next tiles would be waited for at a branch; but the output may lie where the residual was.
+  const bool stores = HAS_RESIDUAL == 0u || l < 4u;
+  if (stores && (N % 16u == 0u || n < N)) store_vec4(OUT_ROW(0u), n, sum_of(panel - which, which, 0u, q));
   subgroupBarrier();
 }
 
