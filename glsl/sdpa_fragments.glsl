@@ -39,8 +39,6 @@ layout(constant_id = 10) const uint KEY_PARTS = 1u;  // subgroups that have the 
 #else
 #define PARTS 1u
 #endif
-#define QUERY_PASSES (SHARED >= PARTS * BR * E_PITCH ? 1u : PARTS)
-#define QUERY_PARTS (PARTS / QUERY_PASSES)
 #define K_AT 0u
 #define V_AT (PARTS * BC * E_PITCH)
 #define OUT_PITCH 5u  // uvec4 of a row of 16 sums
@@ -51,9 +49,20 @@ layout(constant_id = 10) const uint KEY_PARTS = 1u;  // subgroups that have the 
 C_MATRIX sum_[V8 / 2u], score_[BC / 16u];
 A_MATRIX query_[PARTS * E8 / 2u], weight_[PARTS * BC / 16u];  // high parts, then low ones
 
+// Of a row's four elements, then those of the row eight later.
+A_MATRIX a_matrix(uvec4 words) {
+  A_MATRIX a;
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const f16vec2 both = unpackFloat2x16(words[i]);
+    a[2u * i] = both.x;
+    a[2u * i + 1u] = both.y;
+  }
+  return a;
+}
+
 uint first_row(Place at) { return at.first + gl_SubgroupID / KEY_PARTS * 16u; }
 
-// KEYS shared: queries at first, then keys and values, then the sums on their way out. KEYS own: only these.
+// KEYS shared: queries of fp16 at first, then keys and values, then the sums on their way out. KEYS own: only these.
 shared uvec4 shared_[SHARED];
 #if defined(DTYPE_f32)
 #include "linear/sdpa_split_products.glslh"
@@ -75,25 +84,16 @@ void store_block() {
 #include "linear/sdpa_weights.glslh"
 
 #if defined(KEYS_shared)
+#if defined(DTYPE_f16)
 void load_queries(Place at) {
-#if defined(DTYPE_f32)
-  split_queries();
-#endif
-  [[unroll]] for (uint pass = 0u; pass < QUERY_PASSES; ++pass) {
-#if defined(DTYPE_f32)
-    store_queries(pass);
-#else
-    store_queries(at);
-#endif
-    barrier();
-    [[unroll]] for (uint i = 0u; i < QUERY_PARTS * E8 / 2u; ++i) {
-      const uint part = i / (E8 / 2u), k = i % (E8 / 2u);
-      const uint first = (part * BR + gl_SubgroupID * 16u) * E_PITCH + k * 2u;
-      coopMatLoad(query_[pass * (E8 / 2u) + i], shared_, first, E_PITCH, gl_CooperativeMatrixLayoutRowMajor);
-    }
-    barrier();
+  store_queries(at);
+  barrier();
+  [[unroll]] for (uint k = 0u; k < E8 / 2u; ++k) {
+    const uint first = gl_SubgroupID * 16u * E_PITCH + k * 2u;
+    coopMatLoad(query_[k], shared_, first, E_PITCH, gl_CooperativeMatrixLayoutRowMajor);
   }
 }
+#endif
 
 B_MATRIX keys(uint part, uint n, uint k) {
   B_MATRIX b;
@@ -137,9 +137,10 @@ void attend(Place at, inout vec2 most, inout vec2 total) {
 #endif
   fetch_keys(at, begin);
   fetch_values(at, begin);
-  share_sizes();
   load_queries(at);
   for (uint block = begin; block < end; block += BC) {
+    share_sizes();
+    barrier();
     store_block();
     barrier();
     fetch_keys(at, block + BC);  // after the last block: not used
@@ -149,19 +150,35 @@ void attend(Place at, inout vec2 most, inout vec2 total) {
     mask_scores(at, block);
     update_rows(most, total);
     multiply_values();
-    share_sizes();
-    barrier();
   }
+  barrier();
 }
+
+// Large heads have many matrices: of fp32, whose code is long anyway, the end stands once, in a loop that turns the sums round. A driver
+// unrolls what it can count, but not up to params.l.
+#if defined(DTYPE_f32)
+#define EACH_MATRIX [[dont_unroll]]
+#define MATRICES min(V8 / 2u, params.l + V8 / 2u)
+#define SUM_OF(j) 0u
+#else
+#define EACH_MATRIX [[unroll]]
+#define MATRICES (V8 / 2u)
+#define SUM_OF(j) j
+#endif
 
 void store_rows(Place at, vec2 most, vec2 total) {
   [[unroll]] for (uint d = 1u; d <= 2u; d *= 2u) total += subgroupShuffleXor(total, d);
   const vec2 factor = vec2(finish(at.head, most.x / LOG2_E, total.x, UNIT), finish(at.head, most.y / LOG2_E, total.y, UNIT));
   const uint base = gl_SubgroupID * 16u * OUT_PITCH;
-  [[unroll]] for (uint j = 0u; j < V8 / 2u; ++j) {
+  EACH_MATRIX for (uint j = 0u; j < MATRICES; ++j) {
+    const uint of = SUM_OF(j);
     // The factor is 0 where all keys were masked.
-    [[unroll]] for (uint e = 0u; e < 8u; ++e) sum_[j][e] = factor[e >> 2] == 0.0 ? 0.0 : sum_[j][e] * factor[e >> 2] * value_down();
-    coopMatStore(sum_[j], shared_, base, OUT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint e = 0u; e < 8u; ++e)
+      sum_[of][e] = factor[e >> 2] == 0.0 ? 0.0 : sum_[of][e] * factor[e >> 2] * value_down();
+    coopMatStore(sum_[of], shared_, base, OUT_PITCH, gl_CooperativeMatrixLayoutRowMajor);
+#if defined(DTYPE_f32)
+    [[unroll]] for (uint k = 1u; k < V8 / 2u; ++k) sum_[k - 1u] = sum_[k];
+#endif
     subgroupMemoryBarrierShared();
     subgroupBarrier();
     for (uint i = gl_SubgroupInvocationID; i < 64u; i += 32u) {

@@ -191,12 +191,10 @@ std::optional<SdpaFragments> sdpa_fragments(const SdpaShape& s, const Features& 
   for (uint32_t subgroups = 8; subgroups >= least; subgroups /= 2) {
     const bool alone = subgroups == 4 && !wide && !split && s.heads * ceil_div(s.rows, 64) <= features.filling(128);
     SdpaFragments found{subgroups, alone || (wide && !split && subgroups == 8) ? 64u : 32u, 0};
-    const uint32_t parts = split ? 2 : 1, sizes = split ? found.rows() * 4 + subgroups * 8 : 0;
-    const uint32_t queries = found.rows() * e_pitch;
+    // Queries that are split go from global memory to registers.
+    const uint32_t parts = split ? 2 : 1, sizes = split ? subgroups * 8 : 0,
+                   queries = split ? 0 : found.rows() * e_pitch;
     found.shared = std::max({queries, parts * found.keys * (e_pitch + v_pitch), found.rows() * 5});
-    // Both parts of the queries at once where there is room.
-    if (parts * queries * 16 + sizes <= features.max_shared_bytes)
-      found.shared = std::max(found.shared, parts * queries);
     const bool fits =
         subgroups * 32 <= features.max_invocations && found.shared * 16 + sizes <= features.max_shared_bytes;
     const int64_t filling = features.filling(split && wide ? 64 : 128);

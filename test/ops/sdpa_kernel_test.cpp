@@ -184,7 +184,8 @@ TEST(SdpaKernel, Fp32AsTwoHalves) {
   const auto many = sdpa_fragments({384, 128, 32, 32, DType::f32}, features);
   ASSERT_TRUE(many);
   EXPECT_EQ(many->rows(), 128u);
-  EXPECT_EQ(many->shared, 2 * 128 * 5u) << "both parts of the queries";
+  EXPECT_EQ(many->shared, 128 * 5u)
+      << "both parts of keys and values, and as much of the sums; queries go to registers";
   const auto alone = sdpa_fragments({32, 128, 32, 32, DType::f32}, features);
   EXPECT_EQ(alone->rows(), 16u);
   EXPECT_EQ(alone->key_parts, 4u);
@@ -205,11 +206,11 @@ TEST(SdpaKernel, LargeHeadsAsTwoHalves) {
   EXPECT_EQ(prompt->rows(), 128u);
   EXPECT_EQ(prompt->keys, 32u);
   EXPECT_EQ(prompt->key_parts, 1u);
-  EXPECT_EQ(prompt->shared, 128 * 17u) << "a part of the queries at a time";
+  EXPECT_EQ(prompt->shared, 2 * 32 * 34u) << "both parts of keys and values; queries go to registers";
   const auto vit = sdpa_fragments({64, 257, 80, 80, DType::f32}, features);
   ASSERT_TRUE(vit);
   EXPECT_EQ(vit->rows(), 128u);
-  EXPECT_EQ(vit->shared, 2 * 128 * 11u) << "both parts";
+  EXPECT_EQ(vit->shared, 2 * 32 * 22u);
   const auto few = sdpa_fragments({16, 257, 80, 80, DType::f32}, features);
   ASSERT_TRUE(few);
   EXPECT_EQ(few->rows(), 64u) << "workgroups for more of the device";
