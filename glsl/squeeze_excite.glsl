@@ -17,6 +17,7 @@ layout(constant_id = 1) const uint ACT = ACT_RELU;
 layout(constant_id = 2) const uint GATE = 0u;
 layout(constant_id = 3) const bool WHOLE = true;        // rows of x are whole vec4 groups
 layout(constant_id = 4) const uint HIDDEN_VEC4S = 16u;  // as many as hold the hidden values and the padding of their last word
+layout(constant_id = 5) const uint AHEAD = 4u;
 
 layout(set = 0, binding = 0) buffer Out { WORD(DTYPE) out_[]; };
 layout(set = 0, binding = 1) readonly buffer In { WORD(DTYPE) in_[]; };
@@ -35,7 +36,6 @@ layout(push_constant) uniform Params {
 shared float sums_[gl_WorkGroupSize.x];
 shared vec4 hidden_[HIDDEN_VEC4S];
 
-const uint AHEAD = 8u;
 #if defined(DTYPE_f16)
 const uint VEC4S = 2u;  // that a word holds
 vec4 weights(uvec4 word, uint i) { return unpack_f16(i == 0u ? word.xy : word.zw); }

@@ -17,6 +17,7 @@
 #include "base/divide.h"
 #include "glsl/include/math/activation.glslh"
 #include "glsl/squeeze_excite_pack.h"
+#include "ops/linear/registers.h"
 #include "ops/op.h"
 #include "ops/reference/products.h"
 #include "ops/shared/shape.h"
@@ -27,7 +28,12 @@ namespace {
 constexpr const char* kOp = "squeeze_excite";
 constexpr int64_t kMostHidden = 1024;    // 4 KiB of shared memory
 constexpr int64_t kMostChannels = 8192;  // one workgroup goes through a whole weight
-constexpr int64_t kAhead = 8;            // words, as the shader has it
+
+// Words of a weight that a lane has on the way. Mali by Mesa's compiler, fp16, spills and fills of 8: 4 to 12, of 4:
+// none.
+uint32_t words_ahead(const Features& features) {
+  return takes_least_tiles(features) ? 4 : 8;
+}
 
 int64_t words_of(int64_t columns, DType dtype) {
   return ceil_div(columns, 16 / device_bytes(dtype));
@@ -56,7 +62,7 @@ void check_layer(Tensor weight, Tensor bias, int64_t rows, int64_t columns) {
 void launch_kernel(Launch& launch, int64_t rows, int64_t channels, int64_t hidden, DType dtype) {
   const Features& features = launch.features;
   const uint32_t most = std::min(features.few_registers ? 256u : 512u, std::bit_floor(features.max_invocations));
-  const int64_t items = ceil_div(words_of(channels, dtype) * hidden, kAhead);
+  const int64_t items = ceil_div(words_of(channels, dtype) * hidden, words_ahead(features));
   const uint32_t lanes = features.cpu ? 32 : std::clamp(std::bit_ceil(u32(items)), 64u, most);
   // As many workgroups for a row as there are outputs for their lanes, and idle units.
   const int64_t idle = features.cpu ? 1 : std::max<int64_t>(1, features.units() / rows);
@@ -92,8 +98,8 @@ void squeeze_excite(Graph& graph, Args args) {
     u32(x.numel());
     launch_kernel(launch, x.dim(0), channels, hidden, dtype);
     const uint32_t vec4s = u32(ceil_div(hidden, 64) * 16);
-    launch.spec.insert(launch.spec.end(),
-                       {static_cast<uint32_t>(act), static_cast<uint32_t>(gate), uint32_t{channels % 4 == 0}, vec4s});
+    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(act), static_cast<uint32_t>(gate),
+                                           uint32_t{channels % 4 == 0}, vec4s, words_ahead(launch.features)});
     launch.shader = &glsl::squeeze_excite::variant(glsl::squeeze_excite::dtype(dtype));
     launch.outer = 1;
   });

@@ -159,6 +159,11 @@ static std::string int8_fragments_unsupported_reason(const Features& features) {
   return "";
 }
 
+// Of a lane of dot products, in place of a subgroup: a sum, and a word of the patch.
+static uint32_t sums_of_dots(const Features& features) {
+  return 2 * features.subgroup_size;
+}
+
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
   switch (kernel.family) {
     case ConvFamily::fragments:
@@ -169,7 +174,9 @@ std::string unsupported_reason(const ConvKernel& kernel, const Features& feature
     case ConvFamily::dot:
       break;
   }
-  return features.has(Feature::int_dot) ? size_unsupported_reason(kernel, features) : lacks(Feature::int_dot);
+  if (!features.has(Feature::int_dot)) return lacks(Feature::int_dot);
+  if (std::string reason = size_unsupported_reason(kernel, features); !reason.empty()) return reason;
+  return sums_unsupported_reason(kernel.tile, features, sums_of_dots(features));
 }
 
 const MatrixShape& conv_matrix(const ConvKernel& kernel, const Features& features) {
@@ -224,7 +231,7 @@ namespace {
 // ResNet-50, spills and fills of a pipeline: conv_dot32x32 4 to 116, conv_dot2x4 none), the next one for all others.
 bool holds_dots(const Tile& t, const Features& features) {
   if (takes_least_tiles(features) || t.tm < 4) return takes_least_tiles(features) && t.tm < 4;
-  return t.tm == 4 || holds_sums(t, features, 2 * features.subgroup_size);
+  return t.tm == 4 || holds_sums(t, features, sums_of_dots(features));
 }
 
 // Of matrices, or of dot products: the largest tile that fills the device as it is; else the largest one that does so

@@ -345,6 +345,7 @@ std::string unsupported_reason(const LinearKernel& kernel, const LinearShape& sh
                   tile_lanes(kernel, features), tile_shared_bytes(kernel, shape.weight, features),
                   features.max_invocations, features.max_shared_bytes);
   }
+  if (kernel.family == Family::tiled) return sums_unsupported_reason(kernel.tile, features, features.subgroup_size);
   return "";
 }
 

@@ -84,7 +84,8 @@ uint32_t most_pass_lanes(const Features& features) {
 }
 
 // Mesa's compiler for Intel, processor time of a pipeline by how many times the sums are more than what is held: 2
-// times 0.1 to 0.4 s, 4 times 0.6 to 3.5 s, 8 times 0.8 to 1.0 s, 16 times 4 to 8 s. No table picks such a kernel.
+// times 0.1 to 0.4 s, 4 times 0.6 to 3.5 s, 8 times 0.8 to 1.0 s, 16 times 4 to 8 s. For Mali, linear_tiled.glsl: 2
+// times 0.1 s, 4 times up to 1.3 s. No table picks such a kernel.
 std::string sums_unsupported_reason(const Tile& tile, const Features& features, uint32_t sums) {
   constexpr uint32_t kTooMany = 4;
   const uint32_t held = most_sums(features), each = sums * tile.tm * tile.tn / features.subgroup_size;

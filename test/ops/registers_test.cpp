@@ -92,6 +92,34 @@ TEST(Registers, NoKernelKeepsManyTimesTheSumsThatTheyHold) {
     EXPECT_EQ(reason(kernel, group, intel), "") << kernel;
 }
 
+// Likewise kernels of lanes where registers are fewest, by Mali's features and subgroups; what is picked there, and
+// on other GPUs of few, is not among them.
+TEST(Registers, TheFewestRefuseTheLargestTiles) {
+  Features mali = gpu();
+  mali.bits |= bit(Feature::int_dot);
+  mali.few_registers = true, mali.subgroup_size = mali.min_subgroup_size = mali.max_subgroup_size = 16;
+  Features intel = mali, adreno = mali;
+  intel.max_subgroup_size = 32, adreno.subgroup_size = adreno.max_subgroup_size = 128;
+  const auto linear = [](const char* kernel, const Features& features) {
+    return unsupported_reason(linear_kernel(kernel), {512, 14336, 4096, 32, WeightType::q4, DType::f32}, features);
+  };
+  const auto conv = [](std::string_view kernel, const Features& features) {
+    return unsupported_reason(*std::ranges::find(channels_last_kernels(), kernel, &ConvKernel::name), features);
+  };
+  const char* said = "keeps 64 sums an invocation, where this GPU has registers for about 16";
+  for (const char* kernel : {"tile128x128", "tile64x128"}) EXPECT_EQ(linear(kernel, mali), said) << kernel;
+  for (const char* kernel : {"tile64x64", "tile32x64", "tile2x4"}) EXPECT_EQ(linear(kernel, mali), "") << kernel;
+  EXPECT_EQ(conv("conv_dot64x64", mali), said);
+  for (const char* kernel : {"conv_dot32x32", "conv_dot2x4"}) EXPECT_EQ(conv(kernel, mali), "") << kernel;
+  for (const Features& features : {intel, adreno}) {
+    for (const char* kernel : {"tile128x128", "tile64x128"})
+      EXPECT_EQ(linear(kernel, features), "") << kernel << features.subgroup_size;
+    EXPECT_EQ(conv("conv_dot64x64", features), "") << features.subgroup_size;
+  }
+  mali.kernel = "tile128x128";
+  EXPECT_THROW(choose_linear({512, 14336, 4096, 32, WeightType::q4, DType::f32}, mali), Error);
+}
+
 // Those of Adreno 630, by the features and subgroups of its profile.
 TEST(Registers, TheFewestHoldTwoRowsOfAPass) {
   Features adreno = gpu();
