@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "ops/conv/split_tiles.h"
 #include "ops/linear/gemv_lanes.h"
 #include "ops/linear/packed_weight.h"  // kPanelRows
 #include "ops/linear/pick.h"
@@ -20,6 +21,8 @@ constexpr ConvKernel kKernels[] = {
     {"conv_gemvf8x2", DType::f16, {32, 8, 32, 8}, ConvFamily::fragments},
     {"conv_gemvf8", DType::f16, {16, 8, 16, 8}, ConvFamily::fragments},
     {"split_conv_gemvf8x2", DType::f32, {32, 8, 32, 8}, ConvFamily::fragments},
+    {"split_conv128x32", DType::f32, {128, 32, 32, 32}, ConvFamily::fragments},
+    {"split_conv64x32", DType::f32, {64, 32, 16, 32}, ConvFamily::fragments},
     {"conv128x128", DType::f16, {128, 128, 64, 32}},
     {"conv64x128", DType::f16, {64, 128, 64, 32}},
     {"conv64x64", DType::f16, {64, 64, 32, 32}},
@@ -167,6 +170,7 @@ static uint32_t sums_of_dots(const Features& features) {
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features) {
   switch (kernel.family) {
     case ConvFamily::fragments:
+      if (is_split_tile(kernel)) return split_tile_unsupported_reason(kernel, features);
       if (kernel.x == DType::i8) return int8_fragments_unsupported_reason(features);
       return unsupported_reason(as_linear(kernel), as_linear({16, 16, 8, kernel.x}), features);
     case ConvFamily::matrix:
@@ -207,6 +211,7 @@ static int64_t slots_of(const ConvKernel& kernel, const ConvShape& s, const Feat
 }
 
 uint32_t fragment_lanes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  if (is_split_tile(kernel)) return split_tile_lanes(kernel, s, features);
   if (kernel.x != DType::f32) return static_cast<uint32_t>(32 * slots_of(kernel, s, features));
   uint32_t lanes = gemv_lanes(as_linear(kernel), s.pixels, s.channels, s.k_groups * 8, features);
   while (lanes > 32 && fragment_shared_bytes(kernel, lanes / 32) > features.max_shared_bytes) lanes /= 2;
@@ -269,7 +274,8 @@ bool suits_bytes(const ConvKernel& kernel, const ConvShape& s, const Features& f
   return kernel.tile.bn == 8 || workgroups(kernel.tile, s) >= features.filling(100);
 }
 
-// Few pixels: where a linear layer of the same sizes would take fragments; all of fp32, for which there is no other.
+// Few pixels: where a linear layer of the same sizes would take fragments; all of fp32, many pixels by
+// ops/conv/split_tiles.h.
 // H200, ResNet-50's 1x1 layers of fp16, us by these and by tiles in splits: 196 pixels 1024 -> 256 5.3, 10.5;
 // 256 -> 1024 5.1, 7.5; 49 pixels 2048 -> 512 6.2, 11.5. fp32, us of 8 pixels and 32 channels, of 16 and 32, and of
 // conv/tiled.glslh: 3x3 64 -> 64, 56x56 14.7, 13.1, 24.9; 8 images 56.4, 51.4, 93.6; 3x3 256 -> 256, 14x14, 8 images
@@ -290,7 +296,8 @@ const ConvKernel* pick_fragments(const ConvShape& s, const Features& features) {
     const ConvKernel* same = find([&](const ConvKernel& each) { return as_linear(each).name == linear.name; });
     if (same != nullptr || !packed) return same;
   }
-  return find([](const ConvKernel&) { return true; });
+  const ConvKernel* tile = s.x == DType::f32 ? pick_split_tile(s, features) : nullptr;
+  return tile != nullptr ? tile : find([](const ConvKernel&) { return true; });
 }
 
 }  // namespace

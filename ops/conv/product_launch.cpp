@@ -12,6 +12,8 @@
 #include "glsl/conv2d_matrix_int8.h"
 #include "glsl/conv2d_split_k.h"
 #include "glsl/conv2d_split_k_int8.h"
+#include "glsl/conv2d_tile_fragments.h"
+#include "ops/conv/split_tiles.h"
 #include "ops/linear/packed_weight.h"  // kPanelRows
 #include "ops/shared/shape.h"
 #include "ops/shared/workgroups.h"
@@ -79,7 +81,24 @@ ConvShape shape_of(const ConvProduct& p, int64_t pixels) {
   return {p.channels, pixels, p.taps * p.pixel_groups, p.integers ? DType::i8 : p.x.dtype(), packing};
 }
 
+static void multiply_by_tiles(Launch& launch, const ConvProduct& p, const ConvKernel& kernel, bool channels_last_out) {
+  using namespace glsl::conv2d_tile_fragments;
+  const Tile& t = kernel.tile;
+  const uint32_t lanes = split_tile_lanes(kernel, shape_of(p, p.pixels()), launch.features);
+  launch.over_groups(static_cast<uint64_t>(ceil_div(p.channels, t.bm) * ceil_div(p.pixels(), t.bn)), lanes);
+  launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
+  launch.writes_once = channels_last_out;
+  launch.arithmetic = Arithmetic::split3;
+  describe<Params>(launch, p, t);
+  launch.shader = &variant(channels_last_out ? OUT::channels_last : OUT::nchw);
+  launch.spec.insert(launch.spec.end(), {t.subtiles(), t.bn / 8, lanes / 32 / t.subtiles(), u32(p.pixel_groups),
+                                         u32(p.window.kernel[1]), u32(p.taps * p.pixel_groups), is_padded(p),
+                                         p.is_pointwise(), p.fragments_read_nchw, bool(p.factors), t.tm / kPanelRows});
+  require_subgroups(launch);
+}
+
 void multiply_by_fragments(Launch& launch, const ConvProduct& p, const ConvKernel& kernel, bool channels_last_out) {
+  if (is_split_tile(kernel)) return multiply_by_tiles(launch, p, kernel, channels_last_out);
   const ConvShape shape = shape_of(p, p.pixels());
   const Tile& t = kernel.tile;
   constexpr uint32_t kLeastNchwLanes = 128;  // which all store, though some may multiply nothing

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "ops/conv/depthwise_norm.h"
 #include "ops/conv/kernels.h"
+#include "ops/conv/split_tiles.h"
 
 namespace pumice::engine {
 namespace {
@@ -212,6 +213,7 @@ TEST(PickConv, SlotsOfFragments) {
           const ConvShape shape{300, pixels, k_groups, kernel.x};
           const uint32_t lanes = fragment_lanes(kernel, shape, features);
           EXPECT_TRUE(lanes >= 32 && lanes <= invocations && lanes % 32 == 0) << kernel.name << " " << lanes;
+          if (is_split_tile(kernel)) continue;
           EXPECT_LE(lanes / 32 * kernel.tile.bm * kernel.tile.bn * 5, features.max_shared_bytes) << kernel.name;
           EXPECT_TRUE(kernel.x != DType::i8 || lanes / 32 <= (k_groups + 7) / 8) << kernel.name;
         }
@@ -224,10 +226,44 @@ TEST(PickConv, Fp32AsTwoHalves) {
   Features features = fragments();
   EXPECT_EQ(pick_conv({256, 196, 128, DType::f32}, features).kernel, nullptr) << "the switch is off";
   features.bits |= bit(Feature::split);
-  for (const int64_t pixels : {1, 196, 100352})
+  for (const int64_t pixels : {1, 196, 392})
     EXPECT_EQ(pick_conv({256, pixels, 128, DType::f32}, features).kernel->name, "split_conv_gemvf8x2") << pixels;
+  EXPECT_EQ(pick_conv({256, 100352, 128, DType::f32}, features).kernel->name, "split_conv64x32");
   features.bits &= ~bit(Feature::subgroup_shuffle);
   EXPECT_EQ(pick_conv({256, 196, 128, DType::f32}, features).kernel, nullptr);
+}
+
+// Groups of 32 columns that slots share are whole, and the workgroup fits the device.
+TEST(PickConv, TilesOfManyPixels) {
+  Features features = fragments();
+  features.bits |= bit(Feature::split);
+  const auto pick = [&](int64_t channels, int64_t pixels, int64_t k_groups) {
+    return pick_conv({channels, pixels, k_groups, DType::f32}, features).kernel->name;
+  };
+  EXPECT_EQ(pick(64, 3136, 72), "split_conv_gemvf8x2") << "one image";
+  EXPECT_EQ(pick(256, 3136, 8), "split_conv_gemvf8x2") << "many workgroups, little work";
+  EXPECT_EQ(pick(64, 12544, 21), "split_conv64x32");
+  EXPECT_EQ(pick(64, 100352, 72), "split_conv64x32");
+  EXPECT_EQ(pick(512, 392, 576), "split_conv64x32");
+  EXPECT_EQ(pick(128, 25088, 144), "split_conv128x32");
+  EXPECT_EQ(pick(80, 100352, 72), "split_conv_gemvf8x2") << "a tile mostly empty";
+  for (const ConvKernel& kernel : channels_last_kernels()) {
+    if (!is_split_tile(kernel)) continue;
+    EXPECT_EQ(unsupported_reason(kernel, features), "");
+    for (const int64_t pixels : {1, 392, 100352}) {
+      for (const int64_t k_groups : {1, 21, 72, 198, 576}) {
+        const uint32_t lanes = split_tile_lanes(kernel, {512, pixels, k_groups, DType::f32}, features);
+        const uint32_t slots = lanes / 32 / kernel.tile.subtiles();
+        EXPECT_LE(lanes, features.max_invocations);
+        EXPECT_EQ((k_groups + 3) / 4 % slots, 0) << kernel.name << " " << k_groups;
+        EXPECT_TRUE(slots == 1 || pixels < 100352) << kernel.name;
+      }
+    }
+  }
+  features.kernel = "split_conv128x32";
+  EXPECT_EQ(pick(64, 196, 72), "split_conv128x32");
+  features.max_shared_bytes = 16384;
+  EXPECT_THROW(pick(64, 196, 72), Error);
 }
 
 TEST(PickConv, TakesANameAndRefusesOthers) {

@@ -7,12 +7,16 @@ from __future__ import annotations
 import pytest
 import torch
 from support.conv import Case, convolve
+from support.device import device
 from support.one_call import OneCall
 from torch.nn import functional as F
 
 import pumice
 
 INF, LEAST = float("inf"), 2.0**-126
+
+on_gpu = pytest.mark.skipif("fragments" not in device().features, reason="no kernel of that kind runs here")
+TILES = [pytest.param(name, marks=on_gpu) for name in ("split_conv64x32", "split_conv128x32")]
 
 CASES = [
     Case(1, 64, 64, 3, (14, 14), padding=1),
@@ -78,13 +82,14 @@ def allowed(case: Case, x: torch.Tensor, weight: torch.Tensor, want: torch.Tenso
     return rounded + 2**-49 * reach + flushed + (terms + 1) * LEAST, size
 
 
+@pytest.mark.parametrize("kernel", [None, *TILES])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_extremes(case: Case) -> None:
+def test_extremes(case: Case, kernel: str | None) -> None:
     torch.manual_seed(1)
     module = case.module()
     module.weight.data, module.bias.data = extreme_weight(module), torch.zeros(case.out)
     x, weight = extreme_x(case), module.weight.detach()
-    session = pumice.load(bytes(pumice.export(module, (x,))))
+    session = pumice.load(bytes(pumice.export(module, (x,))), features=kernel and f"kernel={kernel}")
     got = session(x).double()
     want = convolve(case, x.double(), weight.double(), None)
     flushed = convolve(case, normal(x), normal(weight), None)
@@ -96,6 +101,7 @@ def test_extremes(case: Case) -> None:
         assert ((each(got) == each(want)) | (each(got) == each(flushed)))[fits].all()
     if {"fragments", "split"} <= set(session.device.features):
         assert any(row.split for row in session.profile(x))
+        assert kernel is None or any("conv2d_tile_fragments[" in row.kernel for row in session.profile(x))
 
 
 class Chain(torch.nn.Module):
@@ -113,18 +119,26 @@ class Chain(torch.nn.Module):
         return self.last(y), -y
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "kernel"),
+    [
+        (torch.float32, None),
+        (torch.float16, None),
+        *[pytest.param(torch.float32, *each.values, marks=on_gpu) for each in TILES],
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("size", [7, 8])
-def test_between_convolutions(size: int, dtype: torch.dtype) -> None:
+def test_between_convolutions(size: int, dtype: torch.dtype, kernel: str | None) -> None:
     """Of one image other kernels are picked than of many: the sizes of a session change."""
     torch.manual_seed(2)
     module = Chain(40).to(dtype).eval()
     shapes = ({0: torch.export.Dim("n", min=1, max=512)},)
     program = pumice.export(module, (torch.zeros(2, 40, size, size, dtype=dtype),), dynamic_shapes=shapes)
-    session = pumice.load(bytes(program))
+    session = pumice.load(bytes(program), features=kernel and f"kernel={kernel}")
     exact = Chain(40).double()
     exact.load_state_dict({name: value.double() for name, value in module.state_dict().items()})
-    for batch in (1, 3, 64, 2):
+    for batch in (1, 3, 128, 2):
         x = torch.randn(batch, 40, size, size).to(dtype)
         for got, want in zip(session(x), exact(x.double()), strict=True):
             # Three layers, each of numbers up to 8: fp16 rounds three results, sums of 400 products stay below that.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv/split_tiles.h"
+
+#include <algorithm>
+
+#include "base/divide.h"
+
+namespace pumice::engine {
+namespace {
+
+constexpr int64_t kChunkGroups = 4;  // 32 columns
+
+int64_t chunks(const ConvShape& s) {
+  return ceil_div(s.k_groups, kChunkGroups);
+}
+
+int64_t workgroups(const ConvKernel& kernel, const ConvShape& s) {
+  return ceil_div(s.channels, kernel.tile.bm) * ceil_div(s.pixels, kernel.tile.bn);
+}
+
+uint32_t lanes_of(const ConvKernel& kernel, uint32_t slots) {
+  return 32 * kernel.tile.subtiles() * slots;
+}
+
+// Of glsl/conv2d_tile_fragments.glsl: for each slot two buffers of 32 columns, of which a pixel has two fp16 for each
+// and a power of two, or else the sums.
+uint32_t shared_bytes(const ConvKernel& kernel, uint32_t slots) {
+  const Tile& t = kernel.tile;
+  const uint32_t x = slots * 2 * t.bn * 128, sums = std::max(t.bn * (t.bm + 4), t.bm * (t.bn + 8)) * 4;
+  return std::max(x, sums) + slots * 2 * t.bn * 4;
+}
+
+bool holds(const ConvKernel& kernel, uint32_t slots, const Features& features) {
+  return lanes_of(kernel, slots) <= features.max_invocations &&
+         shared_bytes(kernel, slots) <= features.max_shared_bytes;
+}
+
+// A workgroup's slots at most; chunks of each at least; subgroups in all at most, 8 for each multiprocessor.
+constexpr uint32_t kMostSlots = 4;
+constexpr int64_t kLeastChunks = 4, kMostSubgroups = 1056;
+
+// H200, us of a convolution from NCHW to NCHW by split_conv_gemvf8x2, 64x32 and 128x32. 32 images:
+//   3x3 64 -> 64, 56x56    373, 160, 235      1x1 64 -> 256, 56x56    341, 126, 132
+//   3x3 128 -> 128, 28x28  303, 141, 119      3x3 256 -> 256, 14x14   256, 133, 139
+//   3x3 512 -> 512, 7x7    246, 132, 135      7x7 3 -> 64, 224x224    582, 236, 389
+// 64x32 by subgroups of 32 channels, which then had 200 registers: 8 images 64 -> 64 97, 54; 512 -> 512 (104
+// workgroups) 72, 56; 1x1 1024 -> 256, 14x14 (196) 44, 31; one image 7x7 3 -> 64 (392 workgroups of 6 chunks) 24, 16;
+// 3x3 256 -> 256 (28) 21, 33. In between nothing was measured.
+constexpr int64_t kLeastWorkgroups = 100, kLeastWork = 2304;
+constexpr int64_t kManyWorkgroups = 784, kManyChunks = 36;  // of 128 channels
+
+bool suits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  const int64_t groups = workgroups(kernel, s), half = kernel.tile.bm / 2;
+  if ((s.channels - 1) % kernel.tile.bm < half) return false;  // half of the last tile is empty
+  if (kernel.tile.bm == 128) return groups >= features.filling(kManyWorkgroups) && chunks(s) >= kManyChunks;
+  return groups >= features.filling(kLeastWorkgroups) && groups * chunks(s) >= features.filling(kLeastWork);
+}
+
+}  // namespace
+
+bool is_split_tile(const ConvKernel& kernel) {
+  return kernel.family == ConvFamily::fragments && kernel.x == DType::f32 && kernel.tile.bn > 8;
+}
+
+std::string split_tile_unsupported_reason(const ConvKernel& kernel, const Features& features) {
+  for (const ConvKernel& each : channels_last_kernels()) {
+    if (each.family != ConvFamily::fragments || each.x != kernel.x || is_split_tile(each)) continue;
+    if (std::string reason = unsupported_reason(each, features); !reason.empty()) return reason;
+  }
+  if (holds(kernel, 1, features)) return "";
+  return format("needs %u invocations and %u bytes of shared memory, the device has %u and %u", lanes_of(kernel, 1),
+                shared_bytes(kernel, 1), features.max_invocations, features.max_shared_bytes);
+}
+
+uint32_t split_tile_lanes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
+  const int64_t subgroups = workgroups(kernel, s) * kernel.tile.subtiles(), most = features.filling(kMostSubgroups);
+  uint32_t slots = 1;
+  for (uint32_t each = 2; each <= kMostSlots; ++each) {
+    const bool even = chunks(s) % each == 0 && chunks(s) / each >= kLeastChunks;
+    if (even && subgroups * each <= most && holds(kernel, each, features)) slots = each;
+  }
+  return lanes_of(kernel, slots);
+}
+
+const ConvKernel* pick_split_tile(const ConvShape& s, const Features& features) {
+  for (const ConvKernel& kernel : channels_last_kernels()) {
+    if (!is_split_tile(kernel) || !suits(kernel, s, features)) continue;
+    if (split_tile_unsupported_reason(kernel, features).empty()) return &kernel;
+  }
+  return nullptr;
+}
+
+}  // namespace pumice::engine
