@@ -29,7 +29,12 @@ class ProfileRow:
 
     def __post_init__(self) -> None:
         self.gb_per_s = self.bytes / self.microseconds / 1e3 if self.microseconds > 0 else 0.0
-        self.split = re.search(r"^(linear_\w+\[(.*,)?split\b|(conv2d|sdpa)_fragments\[f32\b)", self.kernel) is not None
+        self.split = (
+            re.search(
+                r"^(linear_\w+\[(.*,)?split\b|(conv2d|sdpa)_fragments\[f32\b|conv2d_tile_fragments\[)", self.kernel
+            )
+            is not None
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict, for JSON."""
