@@ -176,9 +176,10 @@ uint64_t Model::load_weights(const Program& program, const ExternalData& externa
     add_session(*device_, program, graphs, layouts, loaded.need);
     require_memory(loaded.need, budget_);
     load.test.begin(graphs, deadline);
+    loaded.tested = !load.test.has_calls() || !tests_later(load, loaded.need);
+    if (loaded.tested) load.test.begin_pipelines();
     begin_pipelines(*device_, graphs);
     begin_other_pipelines(*device_, program_, loaded.features, facts_);
-    loaded.tested = !load.test.has_begun() || !tests_later(load, loaded.need);
     lying = loaded.tested ? load.test.run(budget_, deadline) : load.test.postpone();
     loaded.self_test = load.test.kernels();
     return lying == 0;
@@ -205,6 +206,7 @@ void Model::finish_load(const Deadline& deadline) const {
   Loaded now = loaded();
   Budget rest = budget_;
   rest.max_memory -= now.need.total();
+  test.begin_pipelines();
   unfinished_->lying |= test.run(rest, deadline);
   now.self_test = test.kernels();
   if (unfinished_->lying != 0) load_again(deadline, now);

@@ -179,7 +179,6 @@ void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs, const Deadl
   features_ = features.bits;
   for_dispatches(graphs, [&](const Graph&, const Node&, const Dispatch& each) { shaders_.push_back(each.shader); });
   const auto begin = Clock::now();
-  std::vector<PipelineKey> pipelines;
   Shaders covered;
   for (const Candidate& each : candidates(graphs)) {
     const auto done = [&](const Shader* shader) { return covered.contains(shader) || is_tested(*shader); };
@@ -187,12 +186,16 @@ void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs, const Deadl
     guarded(each, deadline, [&] {
       std::optional<Trial> trial = trial_of(each);
       if (!trial) return;
-      std::ranges::move(trial->pipelines(), std::back_inserter(pipelines));
       covered.insert(each.shaders.begin(), each.shaders.end());
       trials_.emplace_back(each, std::move(*trial));
     });
   }
   planning_ = Clock::now() - begin;
+}
+
+void SelfTest::begin_pipelines() const {
+  std::vector<PipelineKey> pipelines;
+  for (const auto& [candidate, trial] : trials_) std::ranges::move(trial.pipelines(), std::back_inserter(pipelines));
   if (!pipelines.empty()) device_->pipelines().begin(std::move(pipelines));
 }
 

@@ -34,9 +34,11 @@ const char* name(KernelTest::Result result);
 class SelfTest {
  public:
   SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts);
-  // Begins to make the pipelines of a test of what the graphs, at live shapes, run and was not tested yet.
+  // Plans tests of what the graphs, at live shapes, run and was not tested yet.
   void begin(std::span<const std::unique_ptr<Graph>> graphs, const Deadline& deadline);
-  bool has_begun() const { return !trials_.empty(); }
+  bool has_calls() const { return !trials_.empty(); }
+  // Begins to make the pipelines of all tests, so that each is made while another is used.
+  void begin_pipelines() const;
   // Of what begin() was given, returns the features that are to be switched off: the graphs are then built and given
   // to begin() again. run() tests as long as there is time; after it threw DeviceLost, Timeout or Cancelled it may be
   // called again. postpone() goes by what is known; run() may then come when the graphs and the bytes of the file,
