@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/log.h"
 #include "graph/infer.h"
@@ -31,32 +30,40 @@ bool checks_hazards() {
 #endif
 }
 
-bool is_small(const Buffer& buffer, uint64_t bytes) {
-  return bytes > 0 && (!buffer || buffer.bytes() < bytes);
-}
-
 }  // namespace
 
-Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program,
-                 std::shared_ptr<const Weights> weights, std::vector<std::unique_ptr<Graph>> graphs,
+Session::Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, SessionParts parts,
                  const SessionOptions& options)
     : device_(std::move(device)),
       program_(std::move(program)),
-      weights_(std::move(weights)),
       timeout_ns_(options.timeout_ns),
       budget_(effective(options.budget, device_->info())),
+      finish_load_(options.finish_load),
       in_place_(device_->memory().unified()) {
-  state_infos_ = states(*program_, graphs);
+  for (uint32_t m = 0; m < parts.graphs.size(); ++m)
+    methods_.push_back({.graph = {}, .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
+  take(std::move(parts));
+}
+
+// Before the first run.
+void Session::take(SessionParts parts) {
+  weights_ = std::move(parts.weights);
+  state_infos_ = states(*program_, parts.graphs);
+  states_.clear();
   for (const StateInfo& info : state_infos_) {
     states_.push_back(info.used ? device_->memory().buffer(info.bytes, MemoryKind::device, "state") : Buffer());
   }
-  undo_ = StateUndo(*device_, states_, state_infos_, graphs);
-  words_ = device_->memory().buffer(words_bytes(graphs), MemoryKind::device, "status and counters");
-  for (uint32_t m = 0; m < graphs.size(); ++m)
-    methods_.push_back(
-        {.graph = std::move(graphs[m]), .rules = InputRules(*program_, m), .symbols = {}, .encodings = {}});
+  undo_ = StateUndo(*device_, states_, state_infos_, parts.graphs);
+  words_ = device_->memory().buffer(words_bytes(parts.graphs), MemoryKind::device, "status and counters");
+  for (size_t m = 0; m < methods_.size(); ++m) methods_[m].graph = std::move(parts.graphs[m]);
   clear_words();
   reset_state();
+}
+
+void Session::finish_load() {
+  if (!finish_load_) return;
+  if (auto parts = finish_load_(Deadline(budget_.max_seconds, [this] { poll(); }))) take(std::move(*parts));
+  finish_load_ = nullptr;
 }
 
 Session::MethodState& Session::method_at(uint32_t method) {
@@ -86,6 +93,7 @@ void Session::prepare(uint32_t method_index, std::span<const InputView> inputs) 
   MethodState& method = method_at(method_index);
   method.rules.bind(inputs, method.symbols);
   const Running running(*this);
+  finish_load();
   encoding(method, false, false, false);
 }
 
@@ -99,6 +107,7 @@ Encoding& Session::execute(uint32_t method_index, std::span<const InputView> inp
          "a run failed when it had updated a part of the state; reset() gives the state its first values");
   method.rules.bind(inputs, method.symbols);
   const Running running(*this);
+  finish_load();
   bool several_steps = steps > 1 && Merging::suits(*method.graph, inputs);
   while (true) {
     Encoding& chosen = encoding(method, timed, steps > 1, several_steps);
@@ -263,66 +272,6 @@ SessionBuffers Session::buffers(bool in_place) const {
   return {*weights_, arena_, upload_, download_, words_, states_, undo_, in_place};
 }
 
-bool Session::must_grow(const Ports& ports, const Layout& layout) const {
-  return is_small(arena_, layout.plan.total) || is_small(upload_, ports.upload_bytes) ||
-         is_small(download_, ports.download_bytes);
-}
-
-template <class Memory>
-uint64_t Session::bytes_of(std::vector<Memory> Encoding::* kept) const {
-  uint64_t bytes = 0;
-  for (const MethodState& method : methods_) {
-    for (const auto& encoding : method.encodings) {
-      for (const Memory& memory : (*encoding).*kept) bytes += memory.bytes();
-    }
-  }
-  return bytes;
-}
-
-// With another recording. Where something must grow, those that there are go.
-MemoryNeed Session::need_of(const Ports& ports, const Layout& layout, uint64_t merged) const {
-  const bool grows = must_grow(ports, layout);
-  const auto size = [](const Buffer& old, uint64_t bytes) { return std::max(old.bytes(), grown_bytes(bytes)); };
-  MemoryNeed need{.weights = weights_->bytes(), .weight_textures = weights_->texture_bytes()};
-  need.states = state_bytes(state_infos_);
-  need.arena = size(arena_, layout.plan.total);
-  need.io = words_.bytes() + undo_.bytes() + size(upload_, ports.upload_bytes) + size(download_, ports.download_bytes) +
-            merged + (grows ? 0 : bytes_of(&Encoding::merged_memory));
-  need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : bytes_of(&Encoding::images));
-  return need;
-}
-
-// Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
-// new is allocated. Nothing is dropped where the new is beyond the budget.
-void Session::make_room(const Ports& ports, const Layout& layout, uint64_t merged) {
-  const bool grows = must_grow(ports, layout);
-  if (!grows && layout.images.empty() && merged == 0) return;
-  const MemoryNeed need = need_of(ports, layout, merged);
-  require_memory(need, budget_);
-  if (!grows) return;
-  for (MethodState& method : methods_) method.encodings.clear();
-  last_ = nullptr;
-  uint64_t left = budget_.max_memory - need.running();
-  grow(arena_, layout.plan.total, left, MemoryKind::device, "arena");
-  grow(upload_, ports.upload_bytes, left, kind_of_inputs(device_->memory(), ports), "inputs");
-  grow(download_, ports.download_bytes, left, MemoryKind::download, "outputs");
-}
-
-// Takes what is beyond `bytes` from `left`.
-void Session::grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what) {
-  const uint64_t old = buffer ? buffer.bytes() : 0;
-  if (bytes <= old) return;
-  // A quarter more than before, so that a length that grows by one in each run does not allocate in each run.
-  const uint64_t roomy =
-      std::min({old + old / 4, device_->features().max_allocation_bytes, buffer_bytes(bytes) + left});
-  const uint64_t wanted = std::max(bytes, roomy / 16 * 16);
-  left -= buffer_bytes(wanted) - buffer_bytes(bytes);
-  buffer = Buffer();
-  buffer = device_->memory().buffer(wanted, kind, what);
-  // Memory of earlier uploads may come back here: what no run has written is not to be read as a kernel's words.
-  if (kind == MemoryKind::download) std::memset(buffer.mapped(), 0, wanted);
-}
-
 void Session::check_status(const MethodState& method, const Encoding& encoding) {
   if (encoding.status == nullptr || encoding.status[0] == 0) return;
   uint32_t status[4];
@@ -347,6 +296,7 @@ void Session::reset_state() {
 
 void Session::seed(uint64_t seed) {
   const Lock lock(*this);
+  finish_load();  // which may make the states anew
   run_once([&](Commands& commands) { put_seed(*program_, states_, seed, commands); });
 }
 
@@ -381,20 +331,6 @@ std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const 
   std::vector<ProfileRow> rows = profile_rows(*method.graph, timed);
   last_ = &timed;
   return rows;
-}
-
-SessionMemory Session::memory() const {
-  const Lock lock(*this);
-  const auto size = [](const Buffer& buffer) { return buffer ? buffer.bytes() : 0; };
-  SessionMemory memory{
-      .weights = weights_->bytes(),
-      .state = 0,
-      .arena = size(arena_),
-      .textures = weights_->texture_bytes(),
-      .io = size(upload_) + size(download_) + size(words_) + undo_.bytes() + bytes_of(&Encoding::merged_memory)};
-  for (const Buffer& state : states_) memory.state += size(state);
-  memory.textures += bytes_of(&Encoding::images);
-  return memory;
 }
 
 }  // namespace pumice::engine

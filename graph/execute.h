@@ -3,17 +3,16 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/interrupt.h"
+#include "base/polled_mutex.h"
 #include "graph/budget.h"
 #include "graph/input_rules.h"
 #include "graph/merging.h"
@@ -28,9 +27,18 @@ struct OutputInfo {
   uint64_t bytes;  // as the caller reads it
 };
 
+// What a session has of its model.
+struct SessionParts {
+  std::shared_ptr<const Weights> weights;
+  std::vector<std::unique_ptr<Graph>> graphs;  // one for each method, built for the device's features
+};
+
 struct SessionOptions {
   uint64_t timeout_ns = 0;  // of one run; 0: the default of Device::run
   Budget budget = {};
+  // What the load left to the first run, prepare or seed: called until it returns. Other parts then take the place of
+  // those that the session was made of.
+  std::function<std::optional<SessionParts>(const Deadline&)> finish_load = {};
 };
 
 struct SessionMemory {
@@ -39,9 +47,8 @@ struct SessionMemory {
 
 class Session {
  public:
-  // The program must stay where it is; one graph for each of its methods, built for the device's features.
-  Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program,
-          std::shared_ptr<const Weights> weights, std::vector<std::unique_ptr<Graph>> graphs,
+  // The program must stay where it is.
+  Session(std::shared_ptr<Device> device, std::shared_ptr<const Program> program, SessionParts parts,
           const SessionOptions& options = {});
 
   // Each waits while another thread is inside. After an error there are no outputs, and state is as before. Where large
@@ -84,30 +91,12 @@ class Session {
     std::vector<int64_t> symbols;  // of the call at hand
     std::vector<std::unique_ptr<Encoding>> encodings;
   };
-  // One thread at a time: waits while another is inside. The same one, which would wait for ever, gets Busy.
-  class Lock {
+  // One thread at a time.
+  class Lock : PolledMutex::Lock {
    public:
-    explicit Lock(const Session& session) : session_(session) {
-      if (session.inside_ == std::this_thread::get_id())
-        fail(Code::Busy, Stage::api, "", "this session is used from inside of one of its own calls");
-      while (!wait(session.mutex_, std::chrono::milliseconds(50))) check_interrupt();
-      session.inside_ = std::this_thread::get_id();
-    }
-    ~Lock() {
-      session_.inside_ = std::thread::id();
-      session_.mutex_.unlock();
-    }
-    Lock(const Lock&) = delete;
-
-   private:
-    static bool wait(std::timed_mutex& mutex, std::chrono::milliseconds time) {
-#ifdef __SANITIZE_THREAD__  // which does not see locks that wait by the steady clock, before GCC 13
-      return mutex.try_lock_until(std::chrono::system_clock::now() + time);
-#else
-      return mutex.try_lock_for(time);
-#endif
-    }
-    const Session& session_;
+    explicit Lock(const Session& session)
+        : PolledMutex::Lock(session.mutex_, check_interrupt,
+                            "this session is used from inside of one of its own calls") {}
   };
 
   // From its beginning to its end a run can be cancelled.
@@ -121,6 +110,8 @@ class Session {
     std::atomic<RunState>& run_;
   };
 
+  void take(SessionParts parts);
+  void finish_load();
   Encoding& execute(uint32_t method, std::span<const InputView> inputs, bool timed, uint32_t steps = 1);
   // `several_steps`: with a dispatch that runs all of them, where there is one.
   Encoding& encoding(MethodState& method, bool timed, bool repeated, bool several_steps);
@@ -159,14 +150,14 @@ class Session {
   bool half_updated_ = false;  // states
   const uint64_t timeout_ns_;
   const Budget budget_;
+  std::function<std::optional<SessionParts>(const Deadline&)> finish_load_;  // null: nothing is left
   const bool in_place_;
   const Encoding* last_ = nullptr;  // whose outputs are there
   uint64_t clock_ = 0, num_encodings_ = 0, num_launches_ = 0;
   MeasuredPace pace_;
   Merging merging_;
   std::atomic<RunState> run_ = RunState::none;
-  mutable std::timed_mutex mutex_;
-  mutable std::atomic<std::thread::id> inside_;  // the thread that holds the mutex
+  mutable PolledMutex mutex_;
 };
 
 }  // namespace pumice::engine

@@ -144,6 +144,10 @@ class NativeSession {
 
   std::string describe() const { return model_.describe(); }
 
+  void test() {
+    call_and_see_signals([&] { model_.test(); });
+  }
+
   py::list run(const std::vector<py::array>& arrays, uint32_t method, uint32_t steps) {
     const std::vector<pumice_tensor> inputs = tensors_of(arrays);
     std::vector<Result> results;
@@ -260,6 +264,7 @@ PYBIND11_MODULE(_pumice, m) {
       .def(py::init<const py::object&, const std::string&, const std::string&, const std::string&, const py::dict&,
                     uint64_t, double>())
       .def("describe", &NativeSession::describe)
+      .def("test", &NativeSession::test)
       .def("run", &NativeSession::run)
       .def("prepare", &NativeSession::prepare)
       .def("profile", &NativeSession::profile)

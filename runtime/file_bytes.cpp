@@ -88,8 +88,7 @@ FileBytes::FileBytes(const std::string& path) : path_(printable(path)) {
     if (fstat(fd_, &before_) != 0)
       fail(Code::IoError, Stage::header, path_, "cannot look at the file: %s", std::strerror(errno));
     if (!S_ISREG(before_.st_mode)) fail(Code::PathRejected, Stage::header, path_, "is no regular file");
-    if (static_cast<uint64_t>(before_.st_size) >= kMapBytes) map();
-    if (mapping_ == nullptr) read_all();
+    read();
   } catch (...) {
     close(fd_);
     throw;
@@ -97,9 +96,28 @@ FileBytes::FileBytes(const std::string& path) : path_(printable(path)) {
 }
 
 FileBytes::~FileBytes() {
+  let_go();
+  close(fd_);
+}
+
+void FileBytes::let_go() {
   if (guard_ >= 0) release(guard_);
   if (mapping_ != nullptr) munmap(mapping_, bytes_.size());
-  close(fd_);
+  guard_ = -1;
+  mapping_ = nullptr;
+  data_ = {};
+  bytes_ = {};
+}
+
+void FileBytes::read_again() {
+  let_go();
+  check_unchanged();
+  read();
+}
+
+void FileBytes::read() {
+  if (static_cast<uint64_t>(before_.st_size) >= kMapBytes) map();
+  if (mapping_ == nullptr) read_all();
 }
 
 void FileBytes::map() {
@@ -131,7 +149,7 @@ void FileBytes::check_unchanged() const {
   struct stat now{};
   const bool same = fstat(fd_, &now) == 0 && now.st_size == before_.st_size &&
                     now.st_mtim.tv_sec == before_.st_mtim.tv_sec && now.st_mtim.tv_nsec == before_.st_mtim.tv_nsec;
-  if (!same) fail(Code::IoError, Stage::header, path_, "the file changed while it was read");
+  if (!same) fail(Code::IoError, Stage::header, path_, "the file changed since it was opened");
 }
 
 }  // namespace pumice::engine

@@ -22,10 +22,15 @@ class FileBytes {
   FileBytes& operator=(const FileBytes&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Frees the bytes; the file stays open.
+  void let_go();
+  // Reads them anew. Throws IoError when the file changed since it was opened.
+  void read_again();
   // Throws IoError when the file changed since it was opened.
   void check_unchanged() const;
 
  private:
+  void read();
   void read_all();
   void map();
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "base/interrupt.h"
 #include "graph/build.h"
 #include "graph/infer.h"
 #include "graph/layout.h"
@@ -107,19 +108,21 @@ std::unique_ptr<Graph> build_method(const Program& program, uint32_t method, con
   return graph;
 }
 
-std::shared_ptr<Model> Model::load_bytes(const OpenDevice& open_device, std::span<const std::byte> file,
-                                         const ExternalData& external, const Budget& budget) {
+std::shared_ptr<Model> Model::load_bytes(const OpenDevice& open_device, std::span<const std::byte> bytes,
+                                         const std::shared_ptr<FileBytes>& file, const ExternalData& external,
+                                         const Budget& budget) {
   const Deadline deadline(budget.max_seconds != 0 ? budget.max_seconds : kMaxSeconds);
-  const bool large = is_large(file);
+  const bool large = is_large(bytes);
   std::future<std::shared_ptr<Device>> opening = beside(large, open_device);
   const std::shared_ptr<Model> model(new Model);
-  model->program_ = std::make_shared<Program>(read(file, op_signatures(), {}, !large));
+  model->program_ = std::make_shared<Program>(read(bytes, op_signatures(), {}, !large));
+  model->budget_ = budget;
   const Program& program = *model->program_;
   std::future<void> hashing = beside(large, [&] {
     if (large) check_hashes(program);
   });
   try {
-    model->fill(opening, external, budget, deadline);
+    model->fill(opening, bytes, file, external, deadline);
   } catch (...) {
     hashing.get();  // of damaged bytes, this is the error to tell
     throw;
@@ -130,25 +133,36 @@ std::shared_ptr<Model> Model::load_bytes(const OpenDevice& open_device, std::spa
   return model;
 }
 
-void Model::fill(std::future<std::shared_ptr<Device>>& opening, const ExternalData& external, const Budget& budget,
-                 const Deadline& deadline) {
+void Model::fill(std::future<std::shared_ptr<Device>>& opening, std::span<const std::byte> bytes,
+                 const std::shared_ptr<FileBytes>& file, const ExternalData& external, const Deadline& deadline) {
   facts_ = std::make_shared<ConstantFacts>();
   facts_->external = external;
   const Program& program = *program_;
   plan_all(program, build_all(program, baseline_features(), facts_, deadline));
   device_ = opening.get();
-  budget_ = effective(budget, device_->info());
-  features_ = device_->features();
-  if (program.precision == Precision::fp32) features_.bits &= ~bit(Feature::split);
-  SelfTest test(device_, external, facts_, budget_, deadline);
-  while (const uint64_t lying = load_weights(external, test, deadline)) features_.bits &= ~lying;
-  self_test_ = test.kernels();
+  budget_ = effective(budget_, device_->info());
+  Features& features = loaded_.features = device_->features();
+  if (program.precision == Precision::fp32) features.bits &= ~bit(Feature::split);
+  const auto constants_at = static_cast<size_t>(program.data.data() - bytes.data());
+  std::unique_ptr<Unfinished> load(new Unfinished{SelfTest(device_, external, facts_), file, constants_at});
+  while (const uint64_t lying = load_weights(program, external, deadline, *load, loaded_)) features.bits &= ~lying;
   for (const Method& method : program.methods) bounds_.push_back(pumice::engine::bounds(method));
+  if (!loaded_.tested) unfinished_ = std::move(load);
 }
 
-uint64_t Model::load_weights(const ExternalData& external, SelfTest& test, const Deadline& deadline) {
-  const Program& program = *program_;
-  const auto graphs = build_all(program, features_, facts_, deadline);
+// A CPU driver compiles a kernel when it first runs, for a test as for the model: hundreds of milliseconds that the
+// first run takes anyway. Not where the weights could not be loaded anew then, or there is little memory for the tests
+// beside them.
+bool Model::tests_later(const Unfinished& load, const MemoryNeed& need) const {
+  constexpr uint64_t kShare = 4;
+  const bool again = unfinished_ != nullptr;
+  return !again && load.file != nullptr && device_->info().kind == "cpu" &&
+         need.total() <= budget_.max_memory / kShare && std::ranges::none_of(program_->constants, &Constant::external);
+}
+
+uint64_t Model::load_weights(const Program& program, const ExternalData& external, const Deadline& deadline,
+                             Unfinished& load, Loaded& loaded) const {
+  const auto graphs = build_all(program, loaded.features, facts_, deadline);
   const std::vector<Layout> layouts = plan_all(program, graphs);
   // Values of other sizes than those at the hints are checked when they come.
   for (const auto& graph : graphs) {
@@ -158,37 +172,109 @@ uint64_t Model::load_weights(const ExternalData& external, SelfTest& test, const
   check_pipelines(graphs);
   uint64_t lying = 0;
   const auto allow = [&](const MemoryNeed& weights) {
-    need_ = weights;
-    add_session(*device_, program, graphs, layouts, need_);
-    require_memory(need_, budget_);
-    test.begin(graphs);
+    loaded.need = weights;
+    add_session(*device_, program, graphs, layouts, loaded.need);
+    require_memory(loaded.need, budget_);
+    load.test.begin(graphs, deadline);
+    loaded.tested = !load.test.has_calls() || !tests_later(load, loaded.need);
+    if (loaded.tested) load.test.begin_pipelines();
     begin_pipelines(*device_, graphs);
-    begin_other_pipelines(*device_, program_, features_, facts_);
-    lying = test.run(graphs);
+    begin_other_pipelines(*device_, program_, loaded.features, facts_);
+    lying = loaded.tested ? load.test.run(budget_, deadline) : load.test.postpone();
+    loaded.self_test = load.test.kernels();
     return lying == 0;
   };
-  weights_ = std::make_shared<Weights>(device_, program, external, graphs, allow, deadline);
+  loaded.weights = std::make_shared<Weights>(device_, program, external, graphs, allow, deadline);
   return lying;
+}
+
+Model::Loaded Model::loaded() const {
+  const std::lock_guard lock(mutex_);
+  return loaded_;
+}
+
+void Model::finish_load() const {
+  finish_load(Deadline(budget_.max_seconds, check_interrupt));
+}
+
+void Model::finish_load(const Deadline& deadline) const {
+  if (loaded().tested) return;
+  const auto poll = [&] { deadline.require(Stage::prepack, "testing a kernel"); };
+  const PolledMutex::Lock lock(finishing_, poll, "this model is used from inside of the tests of its kernels");
+  if (unfinished_ == nullptr) return;
+  SelfTest& test = unfinished_->test;
+  Loaded now = loaded();
+  Budget rest = budget_;
+  rest.max_memory -= now.need.total();
+  test.begin_pipelines();
+  unfinished_->lying |= test.run(rest, deadline);
+  now.self_test = test.kernels();
+  if (unfinished_->lying != 0) load_again(deadline, now);
+  now.tested = true;
+  unfinished_.reset();
+  const std::lock_guard all(mutex_);
+  loaded_ = std::move(now);
+}
+
+// With other kernels, whose weights are packed in another way.
+void Model::load_again(const Deadline& deadline, Loaded& loaded) const {
+  if (unmapping_.valid()) unmapping_.wait();
+  FileBytes& file = *unfinished_->file;
+  file.read_again();
+  Program program = *program_;
+  program.data = file.bytes().subspan(unfinished_->constants_at);
+  check_hashes(program);
+  uint64_t& lying = unfinished_->lying;
+  loaded.features.bits &= ~lying;
+  while (const uint64_t more = load_weights(program, {}, deadline, *unfinished_, loaded)) {
+    lying |= more;
+    loaded.features.bits &= ~lying;
+  }
+  file.check_unchanged();
+  facts_->loaded();
 }
 
 std::shared_ptr<const Model> Model::load(const OpenDevice& open_device, std::span<const std::byte> file,
                                          const ExternalData& external, const Budget& budget) {
-  return load_bytes(open_device, file, external, budget);
+  return load_bytes(open_device, file, nullptr, external, budget);
 }
 
 std::shared_ptr<const Model> Model::load_file(const OpenDevice& open_device, const std::string& path,
                                               const ExternalData& external, const Budget& budget) {
   auto file = std::make_shared<FileBytes>(path);
-  const std::shared_ptr<Model> model = load_bytes(open_device, file->bytes(), external, budget);
+  const bool large = is_large(file->bytes());
+  const std::shared_ptr<Model> model = load_bytes(open_device, file->bytes(), file, external, budget);
   file->check_unchanged();
-  if (is_large(file->bytes())) model->unmapping_ = beside(true, [last = std::move(file)]() mutable { last.reset(); });
+  // The file itself stays open if the first run may need it.
+  auto free = [last = std::move(file)]() mutable {
+    last->let_go();
+    last.reset();
+  };
+  if (large) {
+    model->unmapping_ = beside(true, std::move(free));
+  } else {
+    free();
+  }
   return model;
 }
 
 std::unique_ptr<Session> Model::session(const SessionOptions& options) const {
+  Loaded now = loaded();
   SessionOptions all = options;
   all.budget = budget_;
-  return std::make_unique<Session>(device_, program_, weights_, build_all(*program_, features_, facts_), all);
+  const auto parts = [](const Model& model, const Loaded& of) {
+    return SessionParts{of.weights, build_all(*model.program_, of.features, model.facts_)};
+  };
+  SessionParts first = parts(*this, now);
+  if (!now.tested) {
+    all.finish_load = [model = shared_from_this(), parts,
+                       before = now.weights](const Deadline& deadline) -> std::optional<SessionParts> {
+      model->finish_load(deadline);
+      const Loaded after = model->loaded();
+      return after.weights == before ? std::nullopt : std::optional(parts(*model, after));
+    };
+  }
+  return std::make_unique<Session>(device_, program_, std::move(first), all);
 }
 
 void validate(std::span<const std::byte> file) {

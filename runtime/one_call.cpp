@@ -246,6 +246,22 @@ bool OneCall::add_value(const Graph::Impl& graph, uint32_t id, const Shape& shap
   return true;
 }
 
+void OneCall::keep_constants() {
+  constexpr size_t kAlignment = 16;
+  constants_ = std::make_shared<std::vector<std::byte>>();
+  std::map<uint32_t, uint64_t> offsets;
+  for (const Value& value : program_->methods[0].values) {
+    const auto index = static_cast<uint32_t>(value.ref);
+    if (value.kind != ValueKind::constant || offsets.contains(index)) continue;
+    const std::span<const std::byte> bytes = constant_bytes(*program_, index, *external_);
+    constants_->resize((constants_->size() + kAlignment - 1) / kAlignment * kAlignment);
+    offsets[index] = constants_->size();
+    constants_->insert(constants_->end(), bytes.begin(), bytes.end());
+  }
+  for (const auto& [index, offset] : offsets) program_->constants[index].offset = offset;
+  program_->data = *constants_;
+}
+
 void OneCall::fill() {
   for (const uint32_t id : program_->methods[0].inputs) {
     const DType dtype = program_->methods[0].values[id].dtype;

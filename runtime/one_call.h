@@ -41,6 +41,8 @@ class OneCall {
   // made up.
   static std::optional<OneCall> of(const Graph& graph, std::span<const uint32_t> calls, std::optional<int64_t> most,
                                    const ExternalData& external);
+  // Copies the constants, which are then not used any more; none of them may be external.
+  void keep_constants();
   // Makes up the inputs, which all below may read.
   void fill();
 
@@ -84,6 +86,7 @@ class OneCall {
   std::shared_ptr<Program> program_;
   std::vector<Parameters> parameters_;  // of each call
   const ExternalData* external_ = nullptr;
+  std::shared_ptr<std::vector<std::byte>> constants_;  // if they were copied
   std::vector<Shape> shapes_;                          // of the values
   std::vector<std::vector<std::byte>> data_, others_;  // of the inputs, by value
   std::optional<uint32_t> first_;                      // the input that is the position of new rows

@@ -176,6 +176,10 @@ pumice_status pumice_model_load_file(const char* path, const pumice_options* opt
   });
 }
 
+pumice_status pumice_model_test(pumice_model model) {
+  return guarded([&] { models().get(model.handle)->model->finish_load(); });
+}
+
 pumice_status pumice_model_free(pumice_model model) {
   return guarded([&] { models().remove(model.handle); });
 }

@@ -79,9 +79,8 @@ const char* name(KernelTest::Result result) {
   return kNames[static_cast<size_t>(result)];
 }
 
-SelfTest::SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts,
-                   const Budget& budget, const Deadline& deadline)
-    : device_(std::move(device)), external_(external), facts_(std::move(facts)), budget_(budget), deadline_(deadline) {}
+SelfTest::SelfTest(std::shared_ptr<Device> device, const ExternalData& external, std::shared_ptr<ConstantFacts> facts)
+    : device_(std::move(device)), external_(external), facts_(std::move(facts)) {}
 
 bool SelfTest::is_tested(const Shader& shader) const {
   return device_->verdicts().find(shader).has_value();
@@ -151,8 +150,8 @@ std::optional<Trial> SelfTest::trial_of(const Candidate& candidate) const {
   return std::nullopt;
 }
 
-void SelfTest::guarded(const Candidate& candidate, const std::function<void()>& body) const {
-  deadline_.require(Stage::prepack, "testing a kernel");
+void SelfTest::guarded(const Candidate& candidate, const Deadline& deadline, const std::function<void()>& body) const {
+  deadline.require(Stage::prepack, "testing a kernel");
   try {
     body();
   } catch (const Error& error) {
@@ -171,47 +170,50 @@ void SelfTest::note(const Candidate& candidate, const std::optional<std::string>
   }
 }
 
-bool SelfTest::is_on(std::span<const std::unique_ptr<Graph>> graphs) const {
-  const Features& features = graphs.front()->features();
-  return !features.untested && features.kernel.empty();
-}
-
-void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs) {
+void SelfTest::begin(std::span<const std::unique_ptr<Graph>> graphs, const Deadline& deadline) {
   trials_.clear();
+  shaders_.clear();
   planning_ = {};
-  if (!is_on(graphs)) return;
+  const Features& features = graphs.front()->features();
+  if (features.untested || !features.kernel.empty()) return;
+  features_ = features.bits;
+  for_dispatches(graphs, [&](const Graph&, const Node&, const Dispatch& each) { shaders_.push_back(each.shader); });
   const auto begin = Clock::now();
-  std::vector<PipelineKey> pipelines;
   Shaders covered;
   for (const Candidate& each : candidates(graphs)) {
     const auto done = [&](const Shader* shader) { return covered.contains(shader) || is_tested(*shader); };
     if (std::ranges::all_of(each.shaders, done)) continue;
-    guarded(each, [&] {
+    guarded(each, deadline, [&] {
       std::optional<Trial> trial = trial_of(each);
       if (!trial) return;
-      std::ranges::move(trial->pipelines(), std::back_inserter(pipelines));
       covered.insert(each.shaders.begin(), each.shaders.end());
       trials_.emplace_back(each, std::move(*trial));
     });
   }
   planning_ = Clock::now() - begin;
+}
+
+void SelfTest::begin_pipelines() const {
+  std::vector<PipelineKey> pipelines;
+  for (const auto& [candidate, trial] : trials_) std::ranges::move(trial.pipelines(), std::back_inserter(pipelines));
   if (!pipelines.empty()) device_->pipelines().begin(std::move(pipelines));
 }
 
 // Tests one call, in a part of the memory, if there is time. Returns false where the call needs more memory.
-bool SelfTest::test_one(std::pair<Candidate, Trial>& each, const Budget& budget, Turns& turns) const {
+bool SelfTest::test_one(std::pair<Candidate, Trial>& each, const Budget& part, Turns& turns) const {
   const auto is_known = [&](const Shader* shader) { return is_tested(*shader); };
   if (turns.over() || std::ranges::all_of(each.first.shaders, is_known)) return true;
   bool fits = true;
-  guarded(each.first, [&] {
-    device_->pipelines().prepare(each.second.pipelines(), deadline_);
+  guarded(each.first, turns.deadline, [&] {
+    if (each.second.graph == nullptr) each.second = each.second.again(facts_);  // a test of it did not come to its end
+    device_->pipelines().prepare(each.second.pipelines(), turns.deadline);
     const auto now = Clock::now();
     const OneCall& call = each.second.call;
     const std::string title = std::string(call.op(call.calls() - 1)) + ", [" + text(call.out_shape()) + "]";
     try {
-      note(each.first, find_wrong(each.second, device_, external_, budget, now + turns.left()));
+      note(each.first, find_wrong(each.second, device_, external_, part, now + turns.left()));
     } catch (const Error& error) {
-      if (error.code() != Code::LimitExceeded || budget.max_memory == budget_.max_memory) throw;
+      if (error.code() != Code::LimitExceeded || part.max_memory == turns.budget.max_memory) throw;
       fits = false;
     }
     const std::chrono::duration<double, std::milli> compiling = each.second.compiling,
@@ -226,12 +228,15 @@ bool SelfTest::test_one(std::pair<Candidate, Trial>& each, const Budget& budget,
 
 // Several calls at a time, each in its part of the memory: the host prepares one and computes its fp64 while the device
 // runs another. The pipelines of the next calls are made meanwhile.
-void SelfTest::test() {
+void SelfTest::test(const Budget& budget, const Deadline& deadline) {
   if (trials_.empty()) return;
   const auto begin = Clock::now();
   const size_t threads = threads_for(*device_);
-  Turns turns{.threads = static_cast<int64_t>(threads), .most = time_of(*device_) - planning_};
-  Budget part = budget_;
+  Turns turns{.threads = static_cast<int64_t>(threads),
+              .most = time_of(*device_) - planning_,
+              .budget = budget,
+              .deadline = deadline};
+  Budget part = budget;
   part.max_memory /= threads;
   std::atomic<size_t> next = 0;
   std::mutex mutex;
@@ -249,10 +254,7 @@ void SelfTest::test() {
       }
   });
   if (failure) std::rethrow_exception(failure);
-  for (const size_t i : larger) {
-    trials_[i].second = trials_[i].second.again(facts_);
-    test_one(trials_[i], budget_, turns);
-  }
+  for (const size_t i : larger) test_one(trials_[i], budget, turns);
   const std::chrono::duration<double, std::milli> all = Clock::now() - begin + planning_,
                                                   of_runs = turns.each() + planning_;
   log(LogLevel::debug, "self test: %zu of %zu calls in %.1f ms, and %.1f ms waiting for pipelines", turns.calls.load(),
@@ -261,31 +263,42 @@ void SelfTest::test() {
   device_->verdicts().save();
 }
 
-uint64_t SelfTest::run(std::span<const std::unique_ptr<Graph>> graphs) {
-  if (!is_on(graphs)) return 0;
+uint64_t SelfTest::run(const Budget& budget, const Deadline& deadline) {
+  if (shaders_.empty()) return 0;
   std::lock_guard lock(device_->verdicts().testing());
-  test();
-  return conclude(graphs);
+  test(budget, deadline);
+  return conclude();
 }
 
-uint64_t SelfTest::conclude(std::span<const std::unique_ptr<Graph>> graphs) {
+uint64_t SelfTest::postpone() {
+  const uint64_t lying = conclude();
+  if (lying == 0)
+    for (auto& [candidate, trial] : trials_) trial.call.keep_constants();
+  return lying;
+}
+
+uint64_t SelfTest::conclude() {
   uint64_t lying = 0;
-  for_dispatches(graphs, [&](const Graph& graph, const Node&, const Dispatch& dispatch) {
-    const Shader& shader = *dispatch.shader;
-    const std::string kernel = shader.name;
-    const std::optional<std::string> wrong = device_->verdicts().find(shader);
-    const KernelFamily family = family_of(shader);
-    if ((!wrong && family == KernelFamily::portable) || !known_.insert(kernel).second) return;
+  for (const Shader* shader : shaders_) {
+    const std::string kernel = shader->name;
+    const std::optional<std::string> wrong = device_->verdicts().find(*shader);
+    const KernelFamily family = family_of(*shader);
+    if (!wrong && family == KernelFamily::portable) continue;
     using Result = KernelTest::Result;
     const Result result = !wrong ? Result::untested : wrong->empty() ? Result::right : Result::wrong;
-    kernels_.push_back({result, kernel, name(family), wrong.value_or("")});
-    if (result != Result::wrong) return;
-    lying |= needs(family) & graph.features().bits;
+    if (result == Result::wrong) lying |= needs(family) & features_;
+    const auto [at, fresh] = known_.try_emplace(kernel, kernels_.size());
+    if (fresh) kernels_.push_back({Result::untested, kernel, name(family)});
+    KernelTest& known = kernels_[at->second];
+    if (known.result != Result::untested || result == Result::untested) continue;
+    known.result = result;
+    known.wrong = *wrong;
+    if (result != Result::wrong) continue;
     log(LogLevel::warning, "%s, %s: kernel %s is wrong: %s; %s", device_->info().name.c_str(),
         device_->info().driver_version.c_str(), kernel.c_str(), wrong->c_str(),
         needs(family) == 0 ? "no other can take its place, results may be wrong"
                            : format("kernels of the family '%s' are switched off", name(family)).c_str());
-  });
+  }
   return lying;
 }
 

@@ -20,7 +20,8 @@ struct Trial {
   bool compared = false;  // with portable kernels
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Graph> portable;  // with portable kernels; null where those of `graph` are
-  // By find_wrong: until the first run ended, where drivers compile kernels then. The model's first run need not.
+  // By find_wrong: until the first runs ended, where drivers compile kernels then. The model's first run need not, but
+  // for portable ones.
   std::chrono::steady_clock::duration compiling{};
 
   // The call with kernels by `features`.

@@ -72,8 +72,8 @@ def test_a_family_that_lies_is_switched_off(family: str, models, tmp_path, capfd
 def test_a_portable_kernel_that_lies_is_told(models, tmp_path, capfd) -> None:
     path, given, want = models["portable"]
     session = load(path, tmp_path, "lie=portable")
-    assert "results may be wrong" in capfd.readouterr().err
-    assert [each.result for each in session.device.self_test] == ["wrong"] and not is_right(session, given, want)
+    assert not is_right(session, given, want) and "results may be wrong" in capfd.readouterr().err
+    assert [each.result for each in session.device.self_test] == ["wrong"]
 
 
 # A smaller image stands for one of these: windows that go beyond both edges, skip rows, or are larger than the image.
@@ -193,6 +193,17 @@ def test_compiling_takes_no_time_of_tests(models) -> None:
     assert float(counted) < float(compiling) / 2, log
 
 
+def test_the_first_call_tests_what_a_load_from_a_file_left_to_it(models, tmp_path, capfd) -> None:
+    path, given, want = models["dot"]
+    session = load(path, tmp_path, "lie=dot")
+    assert capfd.readouterr().err == "" and not list(tmp_path.glob("tested-*"))
+    assert is_right(session, given, want) and "family 'dot' are switched off" in capfd.readouterr().err
+    assert list(tmp_path.glob("tested-*"))
+    # Of bytes, which are gone when it returns, the load does it.
+    session = pumice.load(path.read_bytes(), cache_dir="off", features="like_gpu,lie=dot")
+    assert "family 'dot' are switched off" in capfd.readouterr().err and is_right(session, given, want)
+
+
 def test_quantized_constants_tell(tmp_path) -> None:
     """Of a layer whose steps are coarse, numbers made up at random would be quantized to either of two."""
     torch.manual_seed(0)
@@ -288,7 +299,7 @@ def test_constants_that_tell_nothing_are_no_verdict(tmp_path) -> None:
     linear = nn.Linear(64, 96).eval()
     nn.init.zeros_(linear.weight), nn.init.zeros_(linear.bias)
     pumice.export(linear, (torch.randn(40, 64),)).save(tmp_path / "m.pumice")
-    load(tmp_path / "m.pumice", tmp_path / "cache")
+    assert load(tmp_path / "m.pumice", tmp_path / "cache").device
     kept = b"".join(file.read_bytes() for file in (tmp_path / "cache").glob("tested-*"))
     assert b"linear" not in kept
 

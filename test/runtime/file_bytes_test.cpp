@@ -52,6 +52,21 @@ TEST_F(FileTest, AMappedFileThatIsCutReadsAsZeros) {  // F23
   EXPECT_EQ(before.sa_handler, after.sa_handler);
 }
 
+TEST_F(FileTest, BytesThatWereFreedAreReadAgain) {
+  for (const uint64_t bytes : {uint64_t{5}, uint64_t{100 << 20}}) {
+    make(bytes);
+    FileBytes file(path);
+    file.let_go();
+    EXPECT_TRUE(file.bytes().empty());
+    file.read_again();
+    ASSERT_EQ(file.bytes().size(), bytes);
+    EXPECT_EQ(file.bytes()[1], std::byte{'i'});
+    file.let_go();
+    make(bytes + 1);
+    EXPECT_EQ(error_of([&] { file.read_again(); }).code(), Code::IoError);
+  }
+}
+
 TEST_F(FileTest, AFileThatGrowsIsNoticed) {
   make(100);
   const FileBytes file(path);

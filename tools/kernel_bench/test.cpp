@@ -143,7 +143,7 @@ class Test {
     for (size_t i = 0; i < all.size(); ++i) {
       std::vector<std::unique_ptr<Graph>> graphs;
       graphs.push_back(build_with(loaded, device_->features(), kernels[i]));
-      Session session(device_, loaded.program, loaded.weights, std::move(graphs));
+      Session session(device_, loaded.program, {loaded.weights, std::move(graphs)});
       for (const int64_t m : all[i].rows) {
         json row = {
             {"status", "ok"}, {"sampled", expected[0].sampled()}, {"compared", compared(case_data.has_reference())}};

@@ -49,7 +49,8 @@ class Session:
         self.methods: tuple[str, ...] = tuple(names)
         self.inputs: tuple[TensorSpec, ...] = tuple(map(tensor_spec, chosen["inputs"]))
         self.outputs: tuple[TensorSpec, ...] = tuple(map(tensor_spec, chosen["outputs"]))
-        self.device = Device.of(facts["device"])
+        self._device = Device.of(facts["device"])
+        self._tested = False
         self.needs: dict[str, int] = facts["needs"]
         self.precision: str = facts["precision"]
         self._in_spec = nesting.parse_arguments(chosen["in_spec"], len(self.inputs))
@@ -136,6 +137,18 @@ class Session:
         self._native.seed(seed)
 
     @property
+    def device(self) -> Device:
+        """The device, with what the self test of the kernels found on it.
+
+        On a CPU driver the first call tests them. Before it, this waits for these tests.
+        """
+        if not self._tested:
+            self._native.test()
+            self._device = Device.of(json.loads(self._native.describe())["device"])
+            self._tested = True
+        return self._device
+
+    @property
     def memory(self) -> dict[str, int]:
         """Bytes on the device now, by kind: weights, state, arena, textures, io.
 
@@ -157,6 +170,7 @@ class Session:
         the memory goes back when the last reference goes.
         """
         self._native.close()
+        self._tested = True  # or will never be
 
     def __enter__(self) -> Session:
         return self
@@ -166,7 +180,7 @@ class Session:
 
     def __repr__(self) -> str:
         ins, outs = ("; ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
-        return f"<pumice.Session on {self.device.name}: {ins} -> {outs}>"
+        return f"<pumice.Session on {self._device.name}: {ins} -> {outs}>"
 
     def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], steps: int) -> Any:
         leaves = nesting.flatten(self._in_spec, args, kwargs, self._names)

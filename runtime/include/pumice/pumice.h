@@ -134,6 +134,11 @@ PUMICE_API pumice_status pumice_inspect_file(const char* path, char** json);
 PUMICE_API pumice_status pumice_model_load(const void* file, uint64_t bytes, const pumice_options* options,
                                            pumice_model* model);
 PUMICE_API pumice_status pumice_model_load_file(const char* path, const pumice_options* options, pumice_model* model);
+/* Ends the self test of the kernels, which a load on a CPU driver from a file leaves to the first call of a session
+ * that runs or prepares anything: that call, or this one, waits for it. Does nothing where it has ended. Then
+ * pumice_model_describe has all results. Errors: PUMICE_IO_ERROR where a kernel is wrong and the file, from which the
+ * weights are then loaded anew, has changed since the load; PUMICE_DEVICE_LOST, PUMICE_TIMEOUT (the budget's time). */
+PUMICE_API pumice_status pumice_model_test(pumice_model model);
 /* Frees the handle. Sessions of the model stay usable; the weights are freed with the last one. */
 PUMICE_API pumice_status pumice_model_free(pumice_model model);
 /* The device and the methods of a model as JSON, which the caller frees:

@@ -137,6 +137,8 @@ class Model {
   // Dtype, bounds of the shape and name of each input or output; valid as long as the model.
   std::vector<pumice_tensor_info> inputs(uint32_t method = 0) const { return infos(method, true); }
   std::vector<pumice_tensor_info> outputs(uint32_t method = 0) const { return infos(method, false); }
+  // Ends the self test of the kernels (pumice_model_test), which describe() then has the results of.
+  void test() const { throw_if(pumice_model_test(handle_)); }
   std::string describe() const {
     char* json = nullptr;
     throw_if(pumice_model_describe(handle_, &json));
