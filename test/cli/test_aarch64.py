@@ -85,7 +85,10 @@ def mali(monkeypatch) -> dict:
 
 def test_malis_profile_is_what_its_driver_says(mali: dict) -> None:
     said = json.loads(tool("devices", "--profile", **mali))
-    assert said == json.loads((ROOT / "test/profiles/g610.json").read_text())
+    kept = json.loads((ROOT / "test/profiles/g610.json").read_text())
+    for each in (said, kept):  # of the machine that the driver runs on
+        del each["heap_bytes"], each["memory_bytes"]
+    assert said == kept
 
 
 @pytest.mark.parametrize(
