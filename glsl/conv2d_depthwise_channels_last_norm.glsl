@@ -11,7 +11,7 @@
 #include "conv/depthwise_channels_last.glslh"
 #include "math/math.glslh"
 
-layout(constant_id = 8) const uint VEC4S = 1u;  // of a pixel
+layout(constant_id = 9) const uint VEC4S = 1u;  // of a pixel
 
 layout(set = 0, binding = 4) readonly buffer NormWeight { WORD(DTYPE) norm_weight_[]; };
 layout(set = 0, binding = 5) readonly buffer NormBias { WORD(DTYPE) norm_bias_[]; };

@@ -146,8 +146,11 @@ void main() {
   const uint l = lane() & 31u, which = PANELS == 1u ? 0u : (lane() >> 5) / SLOTS, slot = (lane() >> 5) - which * SLOTS;
   const uint panel = PANELS == 1u ? first_panel : min(first_panel + which, (params.n - 1u) / 16u);
 
-  [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
-    if (d < TURNS) prefetch(d, panel, slot + d * SLOTS);
+  // One tile, for the fewest registers: not while x is quantized.
+  if (DEPTH > 1u) {
+    [[unroll]] for (uint d = 0u; d < DEPTH; ++d) {
+      if (d < TURNS) prefetch(d, panel, slot + d * SLOTS);
+    }
   }
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) {
     whole_a_[r] = whole_b_[r] = 0;
@@ -157,6 +160,7 @@ void main() {
   hold_row(first_row);
 #endif
   load_rows(first_row);
+  if (DEPTH == 1u) prefetch(0u, panel, slot);
   int row_zero[ROWS];
   [[unroll]] for (uint r = 0u; r < ROWS; ++r) row_zero[r] = row_zero_[r];
   for (uint turn = 0u; turn < TURNS; turn += DEPTH) {

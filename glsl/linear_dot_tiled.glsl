@@ -62,26 +62,32 @@ uint lane_n() { return lane() % LANES_N; }
 uint lane_m() { return lane() / LANES_N; }
 uint slot(uint row) { return (row & 3u) * (BN / 4u) + (row >> 2); }
 
+// A weight row's scale and zero point of a run.
+void load_scale_of(uint r, uint run, uint panel, uint tile, uint l) {
+  const uint pair = pair_of(panel, l >> 2, tile * 64u + run * 32u);
+  scale_next_[r * RUNS + run] = scale_words(pair);
+  if (HAS_ZERO != 0u) zero_next_[r * RUNS + run] = whole_zero(pair);
+}
+
+uint panel_at(uint first_n, uint e) { return min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u); }
+
 void load_tile(uint tile, uint first_m, uint first_n) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint e = lane() + r * LANES, row = params.first_m + min(first_m + (e >> 2), params.m - 1u);
     x_next_[r] = x_[(tile * params.words_m + row) * 4u + (e & 3u)];
   }
   [[unroll]] for (uint r = 0u; r < W_LOADS; ++r) {
-    const uint e = lane() + r * LANES, l = e & 31u, panel = min(first_n / 16u + (e >> 5), (params.n - 1u) / 16u);
+    const uint e = lane() + r * LANES, l = e & 31u, panel = panel_at(first_n, e);
     const uint base = (panel * TILES + tile) * VECTORS * 32u + l;
     [[unroll]] for (uint v = 0u; v < VECTORS; ++v) w_next_[r * VECTORS + v] = WEIGHT_AT(base + v * 32u);
-    if (GROUP != 0u) {
-      [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
-        const uint pair = pair_of(panel, l >> 2, tile * 64u + run * 32u);
-        scale_next_[r * RUNS + run] = scale_words(pair);
-        if (HAS_ZERO != 0u) zero_next_[r * RUNS + run] = whole_zero(pair);
-      }
+    if (GROUP != 0u && !LEAST) {
+      [[unroll]] for (uint run = 0u; run < RUNS; ++run) load_scale_of(r, run, panel, tile, l);
     }
   }
 }
 
-void store_tile() {
+// With LEAST what is of a scale is loaded here.
+void store_tile(uint tile, uint first_n) {
   [[unroll]] for (uint r = 0u; r < X_LOADS; ++r) {
     const uint e = lane() + r * LANES;
     if (e < BM * 4u) {
@@ -105,6 +111,7 @@ void store_tile() {
         }
         [[unroll]] for (uint run = 0u; run < RUNS; ++run) {
           if (t != run) continue;
+          if (LEAST) load_scale_of(r, run, panel_at(first_n, e), tile, e & 31u);
           const vec2 scale = scale_of(scale_next_[r * RUNS + run]);
           const uint at = run * BN + row;
           scale4_[at >> 2][at & 3u] = scale.x;
@@ -173,8 +180,9 @@ void scale_run(uint run, int row_zero[TM]) {
   }
 }
 
+// A loop where registers are few: with both runs unrolled, compilers hold the zero points of both at once.
 void multiply_tile(int row_zero[TM]) {
-  if (LEAST) {
+  if (TM * TN <= 16u) {
     [[dont_unroll]] for (uint run = 0u; run < RUNS; ++run) {
       multiply_run(run);
       if (GROUP != 0u) scale_run(run, row_zero);
@@ -229,7 +237,7 @@ void main() {
   find_outputs(first_m);  // the loop has a barrier
 #endif
   for (uint tile = 0u; tile < TILES; ++tile) {
-    store_tile();
+    store_tile(tile, first_n);
     barrier();
     if (tile + 1u < TILES) load_tile(tile + 1u, first_m, first_n);
     multiply_tile(row_zero);

@@ -269,7 +269,7 @@ void Session::clear_words() {
 }
 
 SessionBuffers Session::buffers(bool in_place) const {
-  return {*weights_, arena_, upload_, download_, words_, states_, undo_, in_place};
+  return {*weights_, buffers_.arena, buffers_.upload, buffers_.download, words_, states_, undo_, in_place};
 }
 
 void Session::check_status(const MethodState& method, const Encoding& encoding) {
@@ -331,6 +331,57 @@ std::vector<ProfileRow> Session::profile(uint32_t method_index, std::span<const 
   std::vector<ProfileRow> rows = profile_rows(*method.graph, timed);
   last_ = &timed;
   return rows;
+}
+
+template <class Memory>
+uint64_t Session::bytes_of(std::vector<Memory> Encoding::* kept) const {
+  uint64_t bytes = 0;
+  for (const MethodState& method : methods_) {
+    for (const auto& encoding : method.encodings) {
+      for (const Memory& memory : (*encoding).*kept) bytes += memory.bytes();
+    }
+  }
+  return bytes;
+}
+
+// With another recording. Where something must grow, those that there are go.
+MemoryNeed Session::need_of(const Ports& ports, const Layout& layout, uint64_t merged) const {
+  const bool grows = buffers_.must_grow(ports, layout);
+  const auto size = [](const Buffer& old, uint64_t bytes) { return std::max(old.bytes(), grown_bytes(bytes)); };
+  MemoryNeed need{.weights = weights_->bytes(), .weight_textures = weights_->texture_bytes()};
+  need.states = state_bytes(state_infos_);
+  need.arena = size(buffers_.arena, layout.plan.total);
+  need.io = words_.bytes() + undo_.bytes() + size(buffers_.upload, ports.upload_bytes) +
+            size(buffers_.download, ports.download_bytes) + merged + (grows ? 0 : bytes_of(&Encoding::merged_memory));
+  need.textures = value_texture_bytes(*device_, layout) + (grows ? 0 : bytes_of(&Encoding::images));
+  return need;
+}
+
+// Grows what is too small. Recordings use the old buffers, so they are dropped first; old memory is freed before the
+// new is allocated. Nothing is dropped where the new is beyond the budget.
+void Session::make_room(const Ports& ports, const Layout& layout, uint64_t merged) {
+  const bool grows = buffers_.must_grow(ports, layout);
+  if (!grows && layout.images.empty() && merged == 0) return;
+  const MemoryNeed need = need_of(ports, layout, merged);
+  require_memory(need, budget_);
+  if (!grows) return;
+  for (MethodState& method : methods_) method.encodings.clear();
+  last_ = nullptr;
+  buffers_.grow(*device_, ports, layout, budget_.max_memory - need.running());
+}
+
+SessionMemory Session::memory() const {
+  const Lock lock(*this);
+  const auto size = [](const Buffer& buffer) { return buffer ? buffer.bytes() : 0; };
+  SessionMemory memory{.weights = weights_->bytes(),
+                       .state = 0,
+                       .arena = size(buffers_.arena),
+                       .textures = weights_->texture_bytes(),
+                       .io = size(buffers_.upload) + size(buffers_.download) + size(words_) + undo_.bytes() +
+                             bytes_of(&Encoding::merged_memory)};
+  for (const Buffer& state : states_) memory.state += size(state);
+  memory.textures += bytes_of(&Encoding::images);
+  return memory;
 }
 
 }  // namespace pumice::engine

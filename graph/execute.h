@@ -17,6 +17,7 @@
 #include "graph/input_rules.h"
 #include "graph/merging.h"
 #include "graph/profile.h"
+#include "graph/run_buffers.h"
 #include "graph/states.h"
 
 namespace pumice::engine {
@@ -120,10 +121,8 @@ class Session {
                                    std::vector<double> factors);
   void submit(const MethodState& method, Encoding& encoding, uint32_t steps);
   void poll() const;
-  bool must_grow(const Ports& ports, const Layout& layout) const;
   MemoryNeed need_of(const Ports& ports, const Layout& layout, uint64_t merged) const;
   void make_room(const Ports& ports, const Layout& layout, uint64_t merged);
-  void grow(Buffer& buffer, uint64_t bytes, uint64_t& left, MemoryKind kind, const char* what);
   // Of the recordings.
   template <class Memory>
   uint64_t bytes_of(std::vector<Memory> Encoding::* kept) const;
@@ -144,7 +143,7 @@ class Session {
   std::vector<MethodState> methods_;
   std::vector<StateInfo> state_infos_;
   std::vector<Buffer> states_;
-  Buffer arena_, upload_, download_;
+  RunBuffers buffers_;
   Buffer words_;  // graph/need.h
   StateUndo undo_;
   bool half_updated_ = false;  // states

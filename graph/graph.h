@@ -49,6 +49,7 @@ struct Dispatch {
   uint32_t subgroup_size = 0;               // required; 0: the driver's choice
   uint64_t flops = 0;                       // for reports; 0: not counted
   Arithmetic arithmetic = Arithmetic::f32;  // of these
+  bool split = false;                       // for reports: a product of fp32 by two fp16 for each element
   // Steps of all invocations, where they are many more than flops and bytes show: of a search, a scan by one workgroup.
   uint64_t operations = 0;
   uint64_t bytes = 0;  // for reports, read and written; 0: every tensor once, whole

@@ -52,7 +52,8 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
                  .start_us = begin,
                  .us = end - begin,
                  .bytes = 0,
-                 .operations = {}};
+                 .operations = {},
+                 .split = false};
   for (const Range& range : step.reads) row.bytes += range.end - range.begin;
   for (const Range& range : step.writes) row.bytes += range.end - range.begin;
   if (step.node == kNone) {
@@ -80,6 +81,7 @@ ProfileRow row(const Graph::Impl& graph, const Step& step, double begin, double 
     const Shader* last = node.dispatches.back().shader;
     if (last != nullptr && last != node.dispatches[0].shader) row.kernel += format(" + %s", last->name);
     if (node.dispatches[0].tuned) row.kernel += " (tuned)";
+    row.split = std::ranges::any_of(node.dispatches, &Dispatch::split);
   }
   if (node.kind == NodeKind::dispatch) row.bytes = moved_bytes(graph, node);
   add_operations(node, row.operations);

@@ -16,6 +16,7 @@ struct ProfileRow {
   double start_us, us;   // since the first step began; of this one
   uint64_t bytes;
   Operations operations;
+  bool split;  // Dispatch::split
 };
 
 // After a run of `timed`, which was recorded with timestamps. The graph must be at the encoding's symbols.

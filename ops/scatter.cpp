@@ -19,6 +19,7 @@
 #include "glsl/include/core/modes.glslh"
 #include "glsl/scatter.h"
 #include "glsl/scatter_rows.h"
+#include "ops/linear/registers.h"
 #include "ops/op.h"
 #include "ops/reference/indices.h"
 #include "ops/shared/add_atomic.h"
@@ -51,8 +52,9 @@ struct Tiles {
 // its parts, so that there are few.
 constexpr uint32_t kMostColumns = 8, kMostParts = 4, kLeastGroups = 64, kLeastExtent = 256, kMostLanes = 1024;
 
+// Adreno 660 has registers for half as many: of 1024 lanes it spills.
 uint32_t most_lanes(const Features& features) {
-  return std::min(kMostLanes, std::bit_floor(features.max_invocations));
+  return std::min(kMostLanes / (has_fewest_registers(features) ? 2 : 1), std::bit_floor(features.max_invocations));
 }
 
 Tiles tiles_of(const Rows& rows, const Features& features, uint32_t columns) {

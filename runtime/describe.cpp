@@ -341,7 +341,8 @@ std::string describe(std::span<const ProfileRow> rows) {
                     {"us", row.us},
                     {"bytes", row.bytes},
                     {"flops", total_of(row.operations)},
-                    {"operations", operations(row)}});
+                    {"operations", operations(row)},
+                    {"split", row.split}});
     total += row.us;
   }
   return text(json{{"total_us", total}, {"rows", std::move(list)}});

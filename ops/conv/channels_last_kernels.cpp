@@ -47,8 +47,6 @@ constexpr ConvKernel kKernels[] = {
 constexpr std::string_view kTiled[] = {"conv_tiled2x4", "conv_tiled1x4", "conv_tiled"},
                            kDirect[] = {"conv_direct", "conv_depthwise"};
 
-constexpr int64_t kChunkGroups = 4;
-
 // The linear layer's kernel of the same structure, and its sizes; only of fragments.
 const LinearKernel& as_linear(const ConvKernel& kernel) {
   const Input input = kernel.x == DType::f32 ? Input::splits : Input::floats;
@@ -75,14 +73,6 @@ std::string size_unsupported_reason(const ConvKernel& kernel, const Features& fe
                 features.max_invocations, features.max_shared_bytes);
 }
 
-int64_t workgroups(const Tile& tile, const ConvShape& s) {
-  return ceil_div(s.channels, tile.bm) * ceil_div(s.pixels, tile.bn);
-}
-
-int64_t chunks(const ConvShape& s) {
-  return ceil_div(s.k_groups, kChunkGroups);
-}
-
 // Subgroups of 32 that fill a GPU. H200, fp16, batch 32, us of tiles of 128x128, 64x128, 64x64 (channels x pixels):
 //   3x3 256 -> 256, 56x56    474, 566, 712      3x3 64 -> 64, 56x56     70, 49, 56
 //   3x3 128 -> 128, 28x28    46, 44, 51         1x1 128 -> 512, 28x28   33, 40, 42
@@ -94,11 +84,11 @@ constexpr int64_t kFill = 1536;  // 132 multiprocessors
 constexpr int64_t kManyChunks = 24, kLeastChunks = 8;
 
 int64_t most_splits(const ConvShape& s) {
-  return chunks(s) < kManyChunks ? 1 : std::min<int64_t>(chunks(s) / kLeastChunks, 16);
+  return conv_chunks(s) < kManyChunks ? 1 : std::min<int64_t>(conv_chunks(s) / kLeastChunks, 16);
 }
 
 int64_t subgroups(const ConvKernel& kernel, const ConvShape& s) {
-  return workgroups(kernel.tile, s) * kernel.tile.subtiles() / (kernel.family == ConvFamily::dot ? 32 : 1);
+  return conv_workgroups(kernel.tile, s) * kernel.tile.subtiles() / (kernel.family == ConvFamily::dot ? 32 : 1);
 }
 
 ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
@@ -108,6 +98,15 @@ ConvPick with_splits(const ConvKernel& kernel, const ConvShape& s, const Feature
 }
 
 }  // namespace
+
+int64_t conv_workgroups(const Tile& tile, const ConvShape& s) {
+  return ceil_div(s.channels, tile.bm) * ceil_div(s.pixels, tile.bn);
+}
+
+int64_t conv_chunks(const ConvShape& s) {
+  constexpr int64_t kChunkGroups = 4;
+  return ceil_div(s.k_groups, kChunkGroups);
+}
 
 std::span<const ConvKernel> channels_last_kernels() {
   return kKernels;
@@ -205,7 +204,7 @@ static int64_t fragment_shared_bytes(const ConvKernel& kernel, int64_t slots) {
 static int64_t slots_of(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
   const int64_t tiles = ceil_div(s.k_groups, 8);
   int64_t most = features.filling(kernel.x == DType::f16 ? 3000 : kernel.tile.bn == 16 ? 1536 : 2048);
-  most = std::clamp<int64_t>(most / workgroups(kernel.tile, s), 1, std::min(32u, features.max_invocations / 32));
+  most = std::clamp<int64_t>(most / conv_workgroups(kernel.tile, s), 1, std::min(32u, features.max_invocations / 32));
   while (most > 1 && fragment_shared_bytes(kernel, most) > features.max_shared_bytes) --most;
   return ceil_div(tiles, ceil_div(tiles, most));
 }
@@ -252,7 +251,7 @@ ConvPick pick_of(ConvFamily family, const ConvShape& s, const Features& features
       if (!held || (last_resort && least != nullptr)) continue;
       least = &kernel;
       const bool half_empty = s.channels <= t.bm / 2 || s.pixels <= t.bn / 2, small = t.bm < 64;
-      if (!half_empty && !(small && chunks(s) >= kManyChunks) &&  // small tiles of many chunks: slower than splits
+      if (!half_empty && !(small && conv_chunks(s) >= kManyChunks) &&  // small tiles of many chunks: slower than splits
           subgroups(kernel, s) * (split ? most_splits(s) : 1) >= features.filling(kFill))
         return with_splits(kernel, s, features);
     }
@@ -271,7 +270,7 @@ bool is_few_bytes(const ConvShape& s, const Features& features) {
 // 256, 14x14 (104 workgroups) 6.1, 6.6; 3x3 512 -> 512, 7x7 (64) 9.8, 8.4; one pixel 2048 -> 1000 7.5, 6.6, gemvf8 5.7.
 bool suits_bytes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
   if (s.pixels <= 8) return kernel.tile.bm == kPanelRows;
-  return kernel.tile.bn == 8 || workgroups(kernel.tile, s) >= features.filling(100);
+  return kernel.tile.bn == 8 || conv_workgroups(kernel.tile, s) >= features.filling(100);
 }
 
 // Few pixels: where a linear layer of the same sizes would take fragments; all of fp32, many pixels by

@@ -43,6 +43,10 @@ struct ConvPick {
 // Whether the last workgroup of an output tile adds the sums of all splits; else a dispatch does.
 bool last_adds(const ConvPick& pick);
 
+// Workgroups that a product takes in such tiles; and how many chunks of four groups k has.
+int64_t conv_workgroups(const Tile& tile, const ConvShape& shape);
+int64_t conv_chunks(const ConvShape& shape);
+
 // Every one of them, in a fixed order; why one cannot run on that device, as the end of "it ...".
 std::span<const ConvKernel> channels_last_kernels();
 std::string unsupported_reason(const ConvKernel& kernel, const Features& features);

@@ -22,6 +22,10 @@ constexpr const char* kOp = "conv2d_depthwise_channels_last";
 constexpr int64_t kManyWork = 1 << 17;
 constexpr int64_t kManyParts = 152'000;
 constexpr uint32_t kLanes = 128, kMostParts = 8;
+// Where registers are few, a window wider than this is read a few columns at a time. Spills of 16 columns at once, one
+// row: Adreno 630 15 in fp32, Mali 78 and 87; 4 at a time none.
+constexpr int64_t kWide = 8;
+constexpr uint32_t kTaps = 4;
 
 // Columns of the output that an invocation computes; `vec4s`: those of the whole output.
 int64_t columns_of(const Patches& p, int64_t vec4s, const Features& features) {
@@ -101,8 +105,9 @@ void launch_depthwise(Launch& launch, const DepthwiseChannelsLast& c, const doub
   launch.flops = 2ull * static_cast<uint64_t>(c.out.numel() * c.weight.dim(0));
   const auto specialize = [&](uint32_t of_group, uint32_t parts) {
     launch.over_groups(ceil_div(count, of_group), of_group * parts);
+    const bool few = columns == 1 && launch.features.few_registers && depthwise_span(p, 1) > kWide;
     launch.spec.insert(launch.spec.end(), {bool(c.bias), c.act, u32(columns), u32(p.kernel[1]), u32(p.stride[1]),
-                                           u32(p.dilation[1]), parts});
+                                           u32(p.dilation[1]), parts, few ? kTaps : 0});
   };
   if (eps == nullptr) {
     using namespace glsl::conv2d_depthwise_channels_last;

@@ -89,6 +89,7 @@ static void multiply_by_tiles(Launch& launch, const ConvProduct& p, const ConvKe
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
   launch.writes_once = channels_last_out;
   launch.arithmetic = Arithmetic::split3;
+  launch.split = true;
   describe<Params>(launch, p, t);
   launch.shader = &variant(channels_last_out ? OUT::channels_last : OUT::nchw);
   launch.spec.insert(launch.spec.end(), {t.subtiles(), t.bn / 8, lanes / 32 / t.subtiles(), u32(p.pixel_groups),
@@ -108,6 +109,7 @@ void multiply_by_fragments(Launch& launch, const ConvProduct& p, const ConvKerne
   launch.flops = 2ull * static_cast<uint64_t>(p.out.numel()) * static_cast<uint64_t>(p.weight.dim(1));
   launch.writes_once = channels_last_out;
   launch.arithmetic = p.units ? Arithmetic::split3 : p.integers ? Arithmetic::i8 : Arithmetic::f16;
+  launch.split = bool(p.units);
   if (p.integers) {
     using namespace glsl::conv2d_fragments_int8;
     describe<Params>(launch, p, t);

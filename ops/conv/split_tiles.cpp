@@ -8,16 +8,6 @@
 namespace pumice::engine {
 namespace {
 
-constexpr int64_t kChunkGroups = 4;  // 32 columns
-
-int64_t chunks(const ConvShape& s) {
-  return ceil_div(s.k_groups, kChunkGroups);
-}
-
-int64_t workgroups(const ConvKernel& kernel, const ConvShape& s) {
-  return ceil_div(s.channels, kernel.tile.bm) * ceil_div(s.pixels, kernel.tile.bn);
-}
-
 uint32_t lanes_of(const ConvKernel& kernel, uint32_t slots) {
   return 32 * kernel.tile.subtiles() * slots;
 }
@@ -50,10 +40,10 @@ constexpr int64_t kLeastWorkgroups = 100, kLeastWork = 2304;
 constexpr int64_t kManyWorkgroups = 784, kManyChunks = 36;  // of 128 channels
 
 bool suits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
-  const int64_t groups = workgroups(kernel, s), half = kernel.tile.bm / 2;
+  const int64_t groups = conv_workgroups(kernel.tile, s), half = kernel.tile.bm / 2;
   if ((s.channels - 1) % kernel.tile.bm < half) return false;  // half of the last tile is empty
-  if (kernel.tile.bm == 128) return groups >= features.filling(kManyWorkgroups) && chunks(s) >= kManyChunks;
-  return groups >= features.filling(kLeastWorkgroups) && groups * chunks(s) >= features.filling(kLeastWork);
+  if (kernel.tile.bm == 128) return groups >= features.filling(kManyWorkgroups) && conv_chunks(s) >= kManyChunks;
+  return groups >= features.filling(kLeastWorkgroups) && groups * conv_chunks(s) >= features.filling(kLeastWork);
 }
 
 }  // namespace
@@ -73,10 +63,11 @@ std::string split_tile_unsupported_reason(const ConvKernel& kernel, const Featur
 }
 
 uint32_t split_tile_lanes(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
-  const int64_t subgroups = workgroups(kernel, s) * kernel.tile.subtiles(), most = features.filling(kMostSubgroups);
+  const int64_t subgroups = conv_workgroups(kernel.tile, s) * kernel.tile.subtiles(),
+                most = features.filling(kMostSubgroups);
   uint32_t slots = 1;
   for (uint32_t each = 2; each <= kMostSlots; ++each) {
-    const bool even = chunks(s) % each == 0 && chunks(s) / each >= kLeastChunks;
+    const bool even = conv_chunks(s) % each == 0 && conv_chunks(s) / each >= kLeastChunks;
     if (even && subgroups * each <= most && holds(kernel, each, features)) slots = each;
   }
   return lanes_of(kernel, slots);

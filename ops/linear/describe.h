@@ -50,6 +50,7 @@ Params describe(Launch& launch, const Linear& l, uint32_t row_blocks) {
   const bool integers = l.epilogue.rows && l.kernel.input != Input::split;  // as whole numbers in floats
   const Arithmetic split = quantized ? Arithmetic::split2 : Arithmetic::split3;
   launch.arithmetic = integers ? Arithmetic::i8 : l.dtype == DType::f16 ? Arithmetic::f16 : split;
+  launch.split = l.kernel.input == Input::split || l.kernel.input == Input::splits;
   return params;
 }
 

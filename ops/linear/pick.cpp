@@ -53,8 +53,8 @@ const LinearKernel& gemv(uint32_t rows, const LinearShape& s, const Features& fe
     if (kernel.family != Family::gemv || kernel.rows != rows) continue;
     if (kernel.panels == 1) one = &kernel;
     const int64_t groups = ceil_div(ceil_div(s.n, 16), kernel.panels) * ceil_div(s.m, rows);
-    const bool held = holds_pass(rows * kernel.panels, s.dtype, features);
-    if (kernel.panels == 2 && held && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
+    const bool held = kernel.panels == 2 && holds_two_panels(rows, s, features);
+    if (held && groups * gemv_least_lanes(kernel, s.k, features) >= enough) return kernel;
   }
   return *one;
 }

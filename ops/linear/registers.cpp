@@ -55,6 +55,14 @@ bool holds_pass(uint32_t rows, DType dtype, const Features& features) {
   return !has_least(features) || rows <= (dtype == DType::f16 && !has_fewest_registers(features) ? 4 : 2);
 }
 
+// Mesa's compiler for Skylake, the one GPU of small subgroups without packed dot products: 4 rows of fp32 by int8 in
+// groups of 32 13 spills and fills, by int4 and in fp16 none.
+bool holds_two_panels(uint32_t rows, const LinearShape& s, const Features& features) {
+  if (!holds_pass(rows * 2, s.dtype, features)) return false;
+  const bool skylake = features.few_registers && features.subgroup_size < 32 && !features.has(Feature::int_dot);
+  return !skylake || rows < 4 || s.dtype != DType::f32 || s.weight != WeightType::q8;
+}
+
 // Mesa's compiler for Battlemage, whose subgroups are 16, 8 rows of fp16 in groups of 32, spills and fills: int4 8,
 // int8 12, one tile ahead none. Arc A and Tiger Lake, 8: none. Mali, 2 rows, int4 in fp32 74, one row of fp32 with
 // whole tiles ahead 244 to 259; one tile ahead, and one row otherwise, none.

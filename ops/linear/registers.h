@@ -22,6 +22,8 @@ bool holds_sums(const Tile& tile, const Features& features, uint32_t sums = 1);
 bool holds_matrices(const Tile& tile, const Features& features, uint32_t sums = 1);
 // Whether a lane of a GEMV holds its sums of so many rows of x, times panels of weight rows.
 bool holds_pass(uint32_t rows, DType dtype, const Features& features);
+// Likewise of two panels.
+bool holds_two_panels(uint32_t rows, const LinearShape& s, const Features& features);
 // Whether besides the sums of so many rows it holds two tiles of the weight that are on their way; `whole`: all vectors
 // of a tile are.
 bool holds_two_ahead(uint32_t rows, bool whole, const Features& features);

@@ -128,6 +128,7 @@ void launch_product(Launch& launch, const PickedProduct& picked, const std::arra
   launch.params(params);
   launch.flops = 2ull * static_cast<uint64_t>(p.batches() * p.a.rows) * static_cast<uint64_t>(p.b.rows * p.k);
   launch.arithmetic = split ? Arithmetic::split3 : Arithmetic::f16;
+  launch.split = split;
   launch.shader = &variant(split ? X::split : X::halves);
 }
 

@@ -43,6 +43,12 @@ constexpr int64_t kRoomyRegisters = 128;
 // heads of 32 and 32 keys: one subgroup, 64 of these, spills and fills 185, two, 48, none.
 constexpr int64_t kFewRegisters = 64;
 
+// vec4 groups of keys that a lane has on the way beside its queries. RDNA 3 keeps a fp16 matrix four times in subgroups
+// of 64: of heads of 128 it spills 46 registers with 16 of these, none with 8.
+int64_t most_loads_of_matrices(const Features& features) {
+  return features.subgroup_size > 32 ? 8 : 16;
+}
+
 bool has_small_subgroups(const Features& features) {
   return features.few_registers && features.subgroup_size < 32;
 }
@@ -86,7 +92,7 @@ std::optional<SdpaMatrices> with_keys(uint32_t keys, const MatrixShape& m, const
       continue;
     }
     const bool crowded = roomy && registers >= kRoomyRegisters;
-    if (fits && !few && !crowded && loads <= 16) return matrices;
+    if (fits && !few && !crowded && loads <= most_loads_of_matrices(features)) return matrices;
   }
   return found;
 }
@@ -140,8 +146,8 @@ std::optional<SdpaFragments> own_keys(const SdpaShape& s, const Features& featur
 }  // namespace
 
 // All of few rows, else 16 (12 heads of 32 at 128 rows give 96 workgroups); fewer rows and keys as heads grow, to fit,
-// and where registers are fewest. Mali, spills and fills: heads of 16 with 64 keys 2 to 174, with 32 up to 2; heads of
-// 96 and 128 in fp16 with 16 rows 3 to 8, with 8 none.
+// and where registers are fewest. Mali, spills and fills: heads of 16 with 64 keys 2 to 174, with 32 up to 2, 16 rows
+// with 16 keys none, 4 and 8 rows 2; heads of 96 and 128 in fp16 with 16 rows 3 to 8, with 8 none.
 SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   const auto e_vec4s = static_cast<uint32_t>(ceil_div(shape.e, 4)),
              v_vec4s = static_cast<uint32_t>(ceil_div(shape.ev, 4));
@@ -152,7 +158,8 @@ SdpaBlocks sdpa_blocks(const SdpaShape& shape, const Features& features) {
   b.rows = std::max(1u, std::min(b.rows, std::bit_floor(std::max(1u, (least ? 256 : 512) / groups))));
   if (features.cpu) return fit_to_cpu(b, v_vec4s);
   if (b.rows == 1) return b;
-  for (SdpaBlocks s = {b.rows, least ? 32u : 64u, true}; s.keys >= 8; s.keys /= 2) {
+  if (least && groups <= 4) b.rows = 16;
+  for (SdpaBlocks s = {b.rows, !least ? 64u : groups > 4 ? 32u : 16u, true}; s.keys >= 8; s.keys /= 2) {
     const bool crowded = s.keys * groups > most_loads(shape.dtype, features) * s.lanes;
     if (!crowded && shared_bytes(s, e_vec4s, v_vec4s) <= features.max_shared_bytes) return s;
   }

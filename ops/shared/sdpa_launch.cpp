@@ -104,7 +104,8 @@ void launch_fragments(Launch& launch, const Attention& a, const Part& part, cons
   describe<glsl::sdpa_fragments::Params>(launch, a, part, f.rows(), f.keys, f.subgroups * 32);
   launch.spec.insert(launch.spec.end(), {f.shared, f.key_parts});
   require_subgroups(launch);
-  if (a.dtype == DType::f32) launch.arithmetic = Arithmetic::split3;
+  launch.split = a.dtype == DType::f32;
+  if (launch.split) launch.arithmetic = Arithmetic::split3;
   namespace kernel = glsl::sdpa_fragments;
   launch.shader = &kernel::variant(kernel::dtype(a.dtype), a.int8_rows ? kernel::CACHE::i8 : kernel::CACHE::own,
                                    f.key_parts > 1 ? kernel::KEYS::own : kernel::KEYS::shared);

@@ -222,6 +222,7 @@ def test_every_record_speaks_of_operators_that_exist() -> None:
     from torch.ao.quantization.fx import _decomposed  # noqa: F401 (likewise)
 
     from pumice.llm import sample_token  # noqa: F401 (likewise)
+    from pumice.passes import cached_attention, experts, random_numbers  # noqa: F401 (likewise)
 
     assert len(optable.op_table()) > 40
     for target in pumice.lowering.registry.targets():

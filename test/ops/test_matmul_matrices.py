@@ -52,6 +52,7 @@ def test_every_layout(case, dtype) -> None:
     for kernel in KERNELS[dtype]:
         session = load(function, (a, b), kernel)
         assert "matmul_matrix" in ran(session, a, b)
+        assert any(row.split for row in session.profile(a, b)) == (dtype is torch.float32)
         want = sums(function, a, b, terms=k)
         if dtype is torch.float32:  # what two fp16 of each factor leave, and the product of low parts
             spread = want.size * 2.0**-20

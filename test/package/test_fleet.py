@@ -111,7 +111,7 @@ def test_a_run_for_one_gpu_keeps_what_the_page_says_of_others(fleet, summaries, 
     before, after = (fleet_page.page(each).splitlines() for each in (summaries, fleet_summary.kept(tmp_path)))
     assert "| conv2d | 2100 | 30 |" in after and "| conv2d | 2200 | 30 |" in before
     rows = [[line for line in lines if line.startswith("| adreno740")] for lines in (before, after)]
-    assert rows[0] == rows[1] and len(rows[0]) == 4
+    assert rows[0] == rows[1] and len(rows[0]) == 5
     commits = [line.split(" | ")[-1] for line in after if line.startswith(("| navi31:", "| adreno740:"))]
     assert commits == ["def |", "abc |"]
 
@@ -128,7 +128,7 @@ def test_a_family_is_the_worst_of_its_pipelines(fleet) -> None:
 @pytest.mark.usefixtures("fleet")
 def test_the_page_is_that_of_the_summaries() -> None:
     """Of those in test/fleet, as they are in the repository: nothing fails there or is slow to compile, nothing that
-    models make spills."""
+    models make or that is picked for operators spills."""
     from setup import fleet_page, fleet_summary
 
     kept = fleet_summary.kept()
@@ -137,6 +137,36 @@ def test_the_page_is_that_of_the_summaries() -> None:
     assert [(each.gpu, what) for each in kept for what in each.failed] == []
     assert [(each.gpu, each.all.slow, each.all.slowest) for each in kept if each.all.slow] == []
     assert [(each.gpu, each.models.spilling) for each in kept if each.models.spilling] == []
+    assert [(each.gpu, each.picked.spilling, each.of_picked) for each in kept if each.picked.spilling] == []
+
+
+def test_what_is_picked_for_operators_is_counted(fleet, results, tmp_path: Path, monkeypatch) -> None:
+    """The tool says which pipelines the picks of a step make; their statistics are in the log."""
+    from setup import fleet_page, fleet_summary
+
+    tool, made = tmp_path / "tool", {"shader": "conv2d[f32]", "spec": [64], "subgroup_size": 0}
+    lines = [made | {"ms": 3, "statistics": {"Spilled VGPRs": 2.0}}, made | {"spec": [32], "ms": 4}]
+    rows = [{"kernel": kernel, "status": "ok", "made": [made]} for kernel in ("pick", "gemv4")]
+    tool.write_text(
+        f"#!{sys.executable}\nimport json, os\n"
+        f"open(os.environ['PUMICE_PIPELINE_LOG'], 'a').write({''.join(json.dumps(each) + chr(10) for each in lines)!r})\n"
+        f"print({json.dumps({'rows': rows})!r})\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setattr(fleet, "FOLDER", tmp_path)
+    monkeypatch.setattr(fleet, "variables", lambda gpu: {})
+    compiler = fleet.Compiler(fleet.chosen(["m1"])[0], tool)
+    failed, found = compiler.found(lambda: compiler.operator("conv2d"))
+    assert not failed and [(each["spec"], each["picked"]) for each in found] == [([64], True), ([32], False)]
+    assert [each["picked"] for each in compiler.found(dict)[1]] == [], "of another step"
+    result = fleet.Result("m1", "Honeykrisp", "abc", 3)
+    for more in ([], found):  # also where a model made it first
+        result.add([fleet.Pipeline(**made, ms=1)] + [fleet.Pipeline(**each) for each in more])
+    summary = fleet_summary.Summary.of(result)
+    assert (summary.picked.pipelines, summary.all.pipelines) == (1, 2)
+    page = fleet_page.page([summary])
+    picked = page[page.index("## What is picked for operators") : page.index("## What is still slower")]
+    assert "| m1 | 1 | 0 | 0 | 0.00 s conv2d[f32] |" in picked
 
 
 def test_a_pipeline_of_several_models_counts_once(results) -> None:

@@ -36,4 +36,4 @@ def test_binaries_are_hardened(path: Path) -> None:
 @pytest.mark.parametrize("path", [BIN / "pumice-rt", ROOT / "build/release/libpumice.so"], ids=lambda path: path.name)
 def test_what_is_shipped_is_small(path: Path, tmp_path: Path) -> None:
     subprocess.run(["strip", "-o", tmp_path / "small", path], check=True)
-    assert (tmp_path / "small").stat().st_size <= 6_200_000  # shaders packed: they are 15 MB otherwise
+    assert (tmp_path / "small").stat().st_size <= 6_250_000  # shaders packed: they are 15 MB otherwise

@@ -23,6 +23,10 @@ using nlohmann::json;
 
 using Names = std::vector<std::string>;  // of kernels
 
+json described(const PipelineKey& key) {
+  return {{"shader", key.shader->name}, {"spec", key.spec}, {"subgroup_size", key.subgroup_size}};
+}
+
 // A row for each kernel. They are loaded together, as weights take most of the time, and alone where one fails.
 std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, const CaseData& data, const std::string& op,
                                      const Case& c, const Names& names) {
@@ -35,6 +39,8 @@ std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, cons
       const std::vector<PipelineKey> keys = pipeline_keys(*loaded.graphs[i]);
       device->pipelines().prepare(keys);
       rows[names[i]] = {{"status", "ok"}, {"pipelines", keys.size()}};
+      if (names[i] != kPick) continue;
+      for (const PipelineKey& key : keys) rows[names[i]]["made"].push_back(described(key));
     }
   } catch (const Error& error) {
     if (names.size() == 1) return {{names[0], {{"status", "failed"}, {"why", error.what()}}}};

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tools/pumice-rt/largest.h"
 #include "tools/pumice-rt/tool.h"
 
 namespace tool {
@@ -132,23 +132,7 @@ class Model {
     const auto count = static_cast<int64_t>(tokens.size());
     const pumice_tensor inputs[] = {pumice::view<int64_t>(tokens, {1, count}), pumice::view<int64_t>({&first, 1}, {1})};
     logits_ = session_.call(inputs, method).at(0);
-    return logits_.dtype == PUMICE_F16 ? best<uint16_t>() : best<float>();
-  }
-  // fp16 numbers compare as their bits do, once those of negative ones are turned round.
-  static int32_t rank(uint16_t bits) {
-    const auto size = static_cast<int32_t>(bits & 0x7fffu);
-    return (bits & 0x8000u) != 0 ? -size : size;
-  }
-  static bool is_finite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
-  static bool is_finite(float value) { return std::isfinite(value); }
-  static float rank(float value) { return value; }
-  template <class T>
-  int64_t best() const {
-    const std::vector<T> values = logits_.values<T>();
-    const auto less = [](T a, T b) { return rank(a) < rank(b); };
-    if (!std::all_of(values.begin(), values.end(), [](T value) { return is_finite(value); }))
-      throw std::runtime_error("the logits are not finite: the model overflows in its dtype");
-    return std::max_element(values.begin(), values.end(), less) - values.begin();
+    return logits_.dtype == PUMICE_F16 ? largest(logits_.values<uint16_t>()) : largest(logits_.values<float>());
   }
 
   pumice::Model model_;

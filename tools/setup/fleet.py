@@ -48,7 +48,8 @@ STATISTICS = {
 
 @dataclass
 class Pipeline:
-    """A line of PUMICE_PIPELINE_LOG; `ms` is processor time. `models`: those that made it."""
+    """A line of PUMICE_PIPELINE_LOG; `ms` is processor time. `models`: those that made it. `picked`: selection chooses it
+    for a case of an operator."""
 
     shader: str
     spec: list[int]
@@ -59,6 +60,7 @@ class Pipeline:
     waves: int = 0
     spills: int = 0
     models: list[str] = field(default_factory=list)
+    picked: bool = False
 
     @property
     def key(self) -> tuple[str, tuple[int, ...], int]:
@@ -111,6 +113,7 @@ class Result:
             if (first := known.setdefault(each.key, each)) is not each:
                 first.ms = max(first.ms, each.ms)
                 first.models = sorted({*first.models, *each.models})
+                first.picked = first.picked or each.picked
         self.pipelines = list(known.values())
 
     def save(self) -> None:
@@ -145,6 +148,7 @@ class Compiler:
         self.seconds = round(SECONDS * (EMULATION if self.gpu.emulated else 1))
         self.watch = fleet_limit.Watch(self.log)
         self.late: fleet_limit.Key | None = None  # the pipeline for which the last call was ended
+        self.picked: set[fleet_limit.Key] = set()  # what selection chose in a step
 
     def call(self, *arguments: str | Path) -> tuple[str, str]:
         """What the tool printed, and why it did not end well."""
@@ -186,7 +190,11 @@ class Compiler:
 
     def found(self, compile_it: Callable[[], dict[str, str]], *models: str) -> fleet_steps.Found:
         """What failed of a step, and the pipelines that it made."""
-        return compile_it(), [asdict(each) for each in self.made(*models)]
+        self.picked.clear()
+        failed, pipelines = compile_it(), self.made(*models)
+        for each in pipelines:
+            each.picked = each.key in self.picked
+        return failed, [asdict(each) for each in pipelines]
 
     def operator(self, name: str) -> dict[str, str]:
         """Compile the kernels of an operator's cases. Returns why that failed, by name; empty: it did not."""
@@ -210,6 +218,8 @@ class Compiler:
         text, why = self.call("kernel", "compile", *what, "--json")
         rows = json.loads(text)["rows"] if text.startswith("{") else []
         bad = [f"{row['kernel']} {row['title']}: {row['why']}" for row in rows if row["status"] == "failed"]
+        for each in (made for row in rows if row["kernel"] == "pick" for made in row.get("made", ())):
+            self.picked.add((each["shader"], tuple(each["spec"]), each["subgroup_size"]))
         return bad[0] if bad else why
 
     def listed(self, wanted: list[Pipeline], failed: dict[str, str]) -> None:

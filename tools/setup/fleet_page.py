@@ -48,6 +48,12 @@ Of the pipelines that selection chooses for these models, at several sizes each:
 the slowest to compile.
 """
 
+PICKED = """
+## What is picked for operators
+
+Of the pipelines that selection chooses for the cases of operators (`pumice-rt kernel list`), which have odd sizes, too.
+"""
+
 SLOWER = f"""
 ## What is still slower than it should be
 
@@ -136,6 +142,10 @@ def _marked(summaries: list[Summary], families: list[dict[str, Family]], cell: C
     return ["", *_table(summaries, rows)] if rows else ["", "None."]
 
 
+def _chosen(of: Iterable[tuple[str, Counts]]) -> list[str]:
+    return table(("GPU", "pipelines", "spill", "above 1 s", "slowest"), ((gpu, *_counts(counts)) for gpu, counts in of))
+
+
 NUMBERS = (
     ("Instructions", "", lambda of: of.instructions),
     ("Registers", REGISTERS, lambda of: of.registers or ""),
@@ -178,17 +188,13 @@ def page(summaries: list[Summary]) -> str:
     bad = [(each.gpu, *what) for each in summaries for what in each.failed.items()]
     lines += table(("GPU", "of", "why"), bad) if bad else ["Nothing."]
     models = [each.of_models for each in summaries]
-    lines += [
-        MODELS,
-        *table(
-            ("GPU", "pipelines", "spill", "above 1 s", "slowest"),
-            ((each.gpu, *_counts(each.models)) for each in summaries),
-        ),
-    ]
+    lines += [MODELS, *_chosen((each.gpu, each.models) for each in summaries)]
     lines += ["", SPILLING]
     lines += _marked(summaries, models, _spilling)
     lines += ["", "Those above a second, in seconds."]
     lines += _marked(summaries, models, _slow)
+    lines += [PICKED, *_chosen((each.gpu, each.picked) for each in summaries), "", "Those that spill, as above."]
+    lines += _marked(summaries, [each.of_picked for each in summaries], _spilling)
     lines += [
         SLOWER,
         *table(("GPU", "by its compiler's own numbers"), ((each.gpu, slower(each)) for each in summaries)),

@@ -72,18 +72,20 @@ class Summary:
     failed: dict[str, str]
     all: Counts
     models: Counts  # of those that models make
+    picked: Counts  # of those that selection chooses for the operators' cases
     families: dict[str, Family]
     of_models: dict[str, Family]
+    of_picked: dict[str, Family]
 
     @classmethod
     def of(cls, result: Result) -> Summary:
         gated: dict[str, list[str]] = {}
         for variant, lacking in result.gated.items():
             gated.setdefault(", ".join(lacking), []).append(variant)
-        made, of_models = result.pipelines, [each for each in result.pipelines if each.models]
-        head = (result.gpu, result.device, result.commit, result.variants)
-        counts = Counts.of(made), Counts.of(of_models)
-        return cls(*head, dict(sorted(gated.items())), result.failed, *counts, _families(made), _families(of_models))
+        made = result.pipelines
+        of_models, picked = [each for each in made if each.models], [each for each in made if each.picked]
+        head = (result.gpu, result.device, result.commit, result.variants, dict(sorted(gated.items())), result.failed)
+        return cls(*head, *map(Counts.of, (made, of_models, picked)), *map(_families, (made, of_models, picked)))
 
     @property
     def title(self) -> str:
@@ -92,8 +94,11 @@ class Summary:
     @classmethod
     def read(cls, path: Path) -> Summary:
         given = json.loads(path.read_text())
-        counts = {key: Counts(*given[key]) for key in ("all", "models")}
-        families = {key: {name: Family(*of) for name, of in given[key].items()} for key in ("families", "of_models")}
+        counts = {key: Counts(*given[key]) for key in ("all", "models", "picked")}
+        families = {
+            key: {name: Family(*of) for name, of in given[key].items()}
+            for key in ("families", "of_models", "of_picked")
+        }
         return cls(**given | counts | families)
 
     def write(self, folder: Path = FOLDER) -> None:

@@ -24,17 +24,11 @@ class ProfileRow:
     call: int = -1  # number of the operator call in the method, as `pumice inspect --ops` lists them; -1: a copy
     operands: str = ""  # of the call, by name: "x up.weight up.bias -> #7"; a value without a name is its number
     layer: str = ""  # the submodule, as named_modules() has it
+    split: bool = False  # a product of fp32 as sums of fp16 products (docs/kernels.md)
     gb_per_s: float = field(init=False, default=0.0)
-    split: bool = field(init=False, default=False)  # a product of fp32 as sums of fp16 products (docs/kernels.md)
 
     def __post_init__(self) -> None:
         self.gb_per_s = self.bytes / self.microseconds / 1e3 if self.microseconds > 0 else 0.0
-        self.split = (
-            re.search(
-                r"^(linear_\w+\[(.*,)?split\b|(conv2d|sdpa)_fragments\[f32\b|conv2d_tile_fragments\[)", self.kernel
-            )
-            is not None
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict, for JSON."""
@@ -55,5 +49,5 @@ def profile_row(facts: Mapping[str, Any]) -> ProfileRow:
     source = facts["source"]
     return ProfileRow(
         facts["op"], facts["kernel"], facts["shapes"], float(facts["us"]), int(facts["bytes"]), int(facts["flops"]),
-        source, float(facts["start_us"]), int(facts["call"]), facts["operands"], layer_of(source),
+        source, float(facts["start_us"]), int(facts["call"]), facts["operands"], layer_of(source), bool(facts["split"]),
     )  # fmt: skip

@@ -229,11 +229,11 @@ PUMICE_API pumice_status pumice_session_reset(pumice_session session);
 PUMICE_API pumice_status pumice_session_seed(pumice_session session, uint64_t seed);
 /* A run with timestamps; outputs, state and errors are those of pumice_session_run, and PUMICE_DEVICE_UNSUPPORTED where
  * the device has no timestamps. Returns JSON, which the caller frees: {"total_us", "rows": [{"op", "call", "source",
- * "kernel", "shapes", "operands", "start_us", "us", "bytes", "flops", "operations"}]}, a row for each dispatch and
- * copy, in order. "call": the number of its operator call in the method, or -1; "source": line and layer of the user's
- * model; "operands": names of the call's tensors, constants by their key; "start_us": microseconds since the first row
- * began; "operations": those of "flops" by their arithmetic, "f32", "f16", "i8", and fp32 that two or three products of
- * fp16 make, too, "f32 by 2" and "f32 by 3". */
+ * "kernel", "shapes", "operands", "start_us", "us", "bytes", "flops", "operations", "split"}]}, a row for each dispatch
+ * and copy, in order. "call": the number of its operator call in the method, or -1; "source": line and layer of the
+ * user's model; "operands": names of the call's tensors, constants by their key; "start_us": microseconds since the
+ * first row began; "operations": those of "flops" by their arithmetic, "f32", "f16", "i8", and fp32 that two or three
+ * products of fp16 make, too, "f32 by 2" and "f32 by 3"; "split": whether the kernel makes fp32 of those. */
 PUMICE_API pumice_status pumice_session_profile(pumice_session session, uint32_t method, const pumice_tensor* inputs,
                                                 uint32_t num_inputs, char** json);
 /* Bytes on the device by kind as JSON, which the caller frees: {"weights", "state", "arena", "textures", "io"};
