@@ -173,6 +173,29 @@ TEST(Registers, WideSubgroupsDivideThem) {
   EXPECT_FALSE(amd.few_registers || has_fewest_registers(amd));
 }
 
+// Skylake, by the features and subgroups of its profile.
+TEST(Registers, SmallSubgroupsHoldOnePanelOfInt8Rows) {
+  Features skylake = gpu();
+  skylake.bits = bit(Feature::float16) | bit(Feature::storage16) | bit(Feature::storage8);
+  skylake.cpu = false;
+  skylake.subgroup_size = skylake.min_subgroup_size = 8, skylake.max_subgroup_size = 32;
+  skylake.max_invocations = 256, skylake.compute_units = 0;
+  skylake.guess_registers();
+  EXPECT_TRUE(skylake.few_registers);
+  const auto picked = [&](WeightType weight, DType dtype, const Features& features) {
+    const LinearKernel& kernel = pick_linear({16, 1536, 1024, 32, weight, dtype}, features);
+    EXPECT_EQ(kernel.family, Family::gemv);
+    return kernel.panels;
+  };
+  EXPECT_EQ(picked(WeightType::q8, DType::f32, skylake), 1u);
+  EXPECT_EQ(picked(WeightType::q4, DType::f32, skylake), 2u);
+  EXPECT_EQ(picked(WeightType::q8, DType::f16, skylake), 2u);
+  Features apple = skylake;
+  apple.subgroup_size = apple.min_subgroup_size = 32;
+  apple.guess_registers();
+  EXPECT_EQ(picked(WeightType::q8, DType::f32, apple), 2u);
+}
+
 // Mali, by the features and subgroups of its profile: subgroups of 16 alone, with packed dot products.
 TEST(Registers, SubgroupsOfSixteenAloneHoldTheFewestSums) {
   Features mali = gpu();

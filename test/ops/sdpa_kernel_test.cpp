@@ -44,7 +44,8 @@ TEST(SdpaKernel, FewerKeysWhereRegistersWouldSpill) {
   EXPECT_TRUE(sdpa_matrices({384, 128, 256, 256, DType::f16}, gpu())) << "where nothing has fewer";
   Features amd = gpu();
   amd.subgroup_size = 64;
-  EXPECT_EQ(sdpa_matrices({12, 16, 128, 128, DType::f16}, amd)->keys, 64u) << "half as many in each lane";
+  EXPECT_EQ(sdpa_matrices({12, 16, 128, 128, DType::f16}, amd)->keys, 32u) << "beside 64 registers of queries";
+  EXPECT_EQ(sdpa_matrices({12, 16, 64, 64, DType::f16}, amd)->keys, 64u);
 }
 
 TEST(SdpaKernel, FewerKeysOnTheWayWhereRegistersAreFewest) {
@@ -91,7 +92,9 @@ TEST(SdpaKernel, SmallSubgroupsHaveFewKeysOnTheWay) {
   for (const DType dtype : {DType::f32, DType::f16}) {
     EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, dtype}, mali).keys, 16u);
     EXPECT_EQ(sdpa_blocks({16, 16, 32, 32, dtype}, mali).keys, 32u);
-    EXPECT_EQ(sdpa_blocks({16, 16, 16, 16, dtype}, mali).keys, 32u);
+    EXPECT_EQ(sdpa_blocks({16, 16, 16, 16, dtype}, mali).keys, 16u);
+    EXPECT_EQ(sdpa_blocks({16, 3, 16, 16, dtype}, mali).rows, 16u) << "of 4 and 8 rows two registers spill";
+    EXPECT_EQ(sdpa_blocks({16, 3, 32, 32, dtype}, mali).rows, 4u);
     EXPECT_EQ(sdpa_blocks({16, 16, 64, 64, dtype}, mali).rows, 16u);
     EXPECT_EQ(sdpa_blocks({16, 16, 128, 128, dtype}, mali).rows, 8u);
   }

@@ -147,9 +147,10 @@ def test_what_is_picked_for_operators_is_counted(fleet, results, tmp_path: Path,
     tool, made = tmp_path / "tool", {"shader": "conv2d[f32]", "spec": [64], "subgroup_size": 0}
     lines = [made | {"ms": 3, "statistics": {"Spilled VGPRs": 2.0}}, made | {"spec": [32], "ms": 4}]
     rows = [{"kernel": kernel, "status": "ok", "made": [made]} for kernel in ("pick", "gemv4")]
+    text = "".join(json.dumps(each) + "\n" for each in lines)
     tool.write_text(
         f"#!{sys.executable}\nimport json, os\n"
-        f"open(os.environ['PUMICE_PIPELINE_LOG'], 'a').write({''.join(json.dumps(each) + chr(10) for each in lines)!r})\n"
+        f"open(os.environ['PUMICE_PIPELINE_LOG'], 'a').write({text!r})\n"
         f"print({json.dumps({'rows': rows})!r})\n"
     )
     tool.chmod(0o755)

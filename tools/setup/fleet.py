@@ -48,8 +48,8 @@ STATISTICS = {
 
 @dataclass
 class Pipeline:
-    """A line of PUMICE_PIPELINE_LOG; `ms` is processor time. `models`: those that made it. `picked`: selection chooses it
-    for a case of an operator."""
+    """A line of PUMICE_PIPELINE_LOG; `ms` is processor time. `models`: those that made it. `picked`: selection chooses
+    it for a case of an operator."""
 
     shader: str
     spec: list[int]
