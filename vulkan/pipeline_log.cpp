@@ -52,11 +52,11 @@ nlohmann::json statistics(const Core& core, VkPipeline pipeline) {
   return result;
 }
 
+}  // namespace
+
 nlohmann::json line_of(const PipelineKey& key) {
   return {{"shader", key.shader->name}, {"spec", key.spec}, {"subgroup_size", key.subgroup_size}};
 }
-
-}  // namespace
 
 bool logs_pipelines() {
   const char* path = std::getenv(kVariable);

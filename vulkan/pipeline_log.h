@@ -5,11 +5,14 @@
 // without "ms" and "statistics", when the compiler begins: where it dies or hangs, that one has no other.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "vulkan/core.h"
 #include "vulkan/pipeline.h"
 
 namespace pumice::engine {
 
+nlohmann::json line_of(const PipelineKey& key);  // shader, spec, subgroup_size
 bool logs_pipelines();
 double processor_ms();                     // of the calling thread
 double log_begun(const PipelineKey& key);  // gives processor_ms()

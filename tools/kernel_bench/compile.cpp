@@ -15,6 +15,7 @@
 #include "tools/kernel_bench/operators.h"
 #include "tools/kernel_bench/shaders.h"
 #include "tools/kernel_bench/table.h"
+#include "vulkan/pipeline_log.h"
 
 namespace pumice::engine::kernel_bench {
 namespace {
@@ -22,10 +23,6 @@ namespace {
 using nlohmann::json;
 
 using Names = std::vector<std::string>;  // of kernels
-
-json described(const PipelineKey& key) {
-  return {{"shader", key.shader->name}, {"spec", key.spec}, {"subgroup_size", key.subgroup_size}};
-}
 
 // A row for each kernel. They are loaded together, as weights take most of the time, and alone where one fails.
 std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, const CaseData& data, const std::string& op,
@@ -40,7 +37,7 @@ std::map<std::string, json> compiled(const std::shared_ptr<Device>& device, cons
       device->pipelines().prepare(keys);
       rows[names[i]] = {{"status", "ok"}, {"pipelines", keys.size()}};
       if (names[i] != kPick) continue;
-      for (const PipelineKey& key : keys) rows[names[i]]["made"].push_back(described(key));
+      for (const PipelineKey& key : keys) rows[names[i]]["made"].push_back(line_of(key));
     }
   } catch (const Error& error) {
     if (names.size() == 1) return {{names[0], {{"status", "failed"}, {"why", error.what()}}}};
