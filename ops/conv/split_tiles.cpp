@@ -33,17 +33,19 @@ constexpr int64_t kLeastChunks = 4, kMostSubgroups = 1056;
 //   3x3 64 -> 64, 56x56    373, 160, 235      1x1 64 -> 256, 56x56    341, 126, 132
 //   3x3 128 -> 128, 28x28  303, 141, 119      3x3 256 -> 256, 14x14   256, 133, 139
 //   3x3 512 -> 512, 7x7    246, 132, 135      7x7 3 -> 64, 224x224    582, 236, 389
-// 64x32 by subgroups of 32 channels, which then had 200 registers: 8 images 64 -> 64 97, 54; 512 -> 512 (104
-// workgroups) 72, 56; 1x1 1024 -> 256, 14x14 (196) 44, 31; one image 7x7 3 -> 64 (392 workgroups of 6 chunks) 24, 16;
-// 3x3 256 -> 256 (28) 21, 33. In between nothing was measured.
-constexpr int64_t kLeastWorkgroups = 100, kLeastWork = 2304;
+// split_conv_gemvf8x2 and 64x32, by workgroups of 64x32, one to four images of ResNet-50's shapes (45 of them):
+//   16 to 32    19.2, 54.7 (3x3 512 -> 512, 7x7) to 32.4, 54.8    48 to 64    equal: 13.7, 13.4 to 28.6, 29.4
+//   96 to 128   18.0, 16.5 (1x1 512 -> 2048, 7x7), 18.7, 15.9     from 192 on 27.0, 22.2 to 48.2, 23.5 (1x1 64 -> 256)
+//               (3x3 64 -> 64, 56x56), 40.7, 38.8 (256 -> 256)
+// However few the chunks: 1x1 64 -> 64, 56x56 (106 of 2 chunks) 9.5, 9.5; 1x1 24 -> 144 (318 of 1) 12.8, 8.8.
+constexpr int64_t kLeastWorkgroups = 96;
 constexpr int64_t kManyWorkgroups = 784, kManyChunks = 36;  // of 128 channels
 
 bool suits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {
   const int64_t groups = conv_workgroups(kernel.tile, s), half = kernel.tile.bm / 2;
   if ((s.channels - 1) % kernel.tile.bm < half) return false;  // half of the last tile is empty
   if (kernel.tile.bm == 128) return groups >= features.filling(kManyWorkgroups) && conv_chunks(s) >= kManyChunks;
-  return groups >= features.filling(kLeastWorkgroups) && groups * conv_chunks(s) >= features.filling(kLeastWork);
+  return groups >= features.filling(kLeastWorkgroups);
 }
 
 }  // namespace
