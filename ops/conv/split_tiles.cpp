@@ -35,10 +35,10 @@ constexpr int64_t kLeastChunks = 4, kMostSubgroups = 1056;
 //   3x3 512 -> 512, 7x7    246, 132, 135      7x7 3 -> 64, 224x224    582, 236, 389
 // split_conv_gemvf8x2 and 64x32, by workgroups of 64x32, one to four images of ResNet-50's shapes (45 of them):
 //   16 to 32    19.2, 54.7 (3x3 512 -> 512, 7x7) to 32.4, 54.8    48 to 64    equal: 13.7, 13.4 to 28.6, 29.4
-//   96 to 128   18.0, 16.5 (1x1 512 -> 2048, 7x7), 18.7, 15.9     from 192 on 27.0, 22.2 to 48.2, 23.5 (1x1 64 -> 256)
-//               (3x3 64 -> 64, 56x56), 40.7, 38.8 (256 -> 256)
-// However few the chunks: 1x1 64 -> 64, 56x56 (106 of 2 chunks) 9.5, 9.5; 1x1 24 -> 144 (318 of 1) 12.8, 8.8.
-constexpr int64_t kLeastWorkgroups = 96;
+//   100 to 128  40.7, 38.8 (3x3 256 -> 256), 13.3, 11.8 (1x1)     from 192 on 27.0, 22.2 to 48.2, 23.5 (1x1 64 -> 256)
+// However few the chunks: 1x1 64 -> 64, 56x56 (106 of 2 chunks) 9.5, 9.5; 1x1 24 -> 144 (318 of 1) 12.8, 8.8. With 98
+// (3x3 64 -> 64, one image) 18.7, 15.9, but ResNet-18, whose tensors are channels-last, is 1 % slower by the tile.
+constexpr int64_t kLeastWorkgroups = 100;
 constexpr int64_t kManyWorkgroups = 784, kManyChunks = 36;  // of 128 channels
 
 bool suits(const ConvKernel& kernel, const ConvShape& s, const Features& features) {

@@ -242,7 +242,7 @@ TEST(PickConv, TilesOfManyPixels) {
   };
   EXPECT_EQ(pick(128, 784, 144), "split_conv_gemvf8x2") << "50 workgroups";
   EXPECT_EQ(pick(256, 196, 288), "split_conv_gemvf8x2") << "28 workgroups";
-  EXPECT_EQ(pick(64, 3136, 72), "split_conv64x32") << "one image, 98 workgroups";
+  EXPECT_EQ(pick(64, 3136, 72), "split_conv_gemvf8x2") << "98 workgroups";
   EXPECT_EQ(pick(256, 3136, 8), "split_conv64x32") << "many workgroups of two chunks";
   EXPECT_EQ(pick(64, 12544, 21), "split_conv64x32");
   EXPECT_EQ(pick(64, 100352, 72), "split_conv64x32");
