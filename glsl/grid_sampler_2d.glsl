@@ -70,7 +70,8 @@ float bicubic(uint begin, vec2 at) {
   const vec2 low = floor(at);
   const vec4 across = cubic(at.x - low.x), down = cubic(at.y - low.y);
   vec4 x = vec4(0.0), y = vec4(0.0);
-  const uint taps = min(4u, params.items + 3u);  // 4, uncounted: the code of padded() is long, and stands once
+  // 4; where places are reflected a compiler cannot know it, so that this long code is not repeated.
+  const uint taps = PADDING == PADDING_reflection ? min(4u, params.items + 3u) : 4u;
   for (uint i = 0u; i < taps; ++i) {
     x[i] = padded(low.x + float(i) - 1.0, float(params.in_w));
     y[i] = padded(low.y + float(i) - 1.0, float(params.in_h));
@@ -105,6 +106,14 @@ float value_at(uint plane, vec2 at) {
   return INTERPOLATION == INTERPOLATION_nearest ? element(begin, roundEven(at)) : bilinear(begin, at);
 }
 
+#ifdef DTYPE_f16
+// Of an element of out.
+float value_of(uint rest) {
+  const uint position = take(rest, params.positions);
+  return value_at(rest, place_of(rest / params.channels * params.positions + position));
+}
+#endif
+
 void main() {
   if (item() >= params.items) return;
 #ifdef DTYPE_f32  // neighbours in the grid by neighbouring invocations, whose elements lie near each other
@@ -117,12 +126,12 @@ void main() {
   }
 #else
   vec4 v = vec4(0.0);
-  // A bicubic element has 16 loads of its own to wait for together: one after the other, by a quarter of the code.
-  const uint count = INTERPOLATION == INTERPOLATION_bicubic ? min(4u, params.last + 1u - 4u * item()) : 4u;
-  for (uint i = 0u; i < count; ++i) {
-    uint rest = min(4u * item() + i, params.last);
-    const uint position = take(rest, params.positions);
-    v[i] = value_at(rest, place_of(rest / params.channels * params.positions + position));
+  if (INTERPOLATION == INTERPOLATION_bicubic && PADDING == PADDING_reflection) {
+    // One after the other: a quarter of the long code, and 16 loads of one are enough to wait for together.
+    const uint count = min(4u, params.last + 1u - 4u * item());
+    for (uint i = 0u; i < count; ++i) v[i] = value_of(4u * item() + i);
+  } else {
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) v[i] = value_of(min(4u * item() + i, params.last));
   }
   STORE4(DTYPE, out_, item(), v);
 #endif

@@ -33,11 +33,15 @@ constexpr int64_t kLeastChunks = 4, kMostSubgroups = 1056;
 //   3x3 64 -> 64, 56x56    373, 160, 235      1x1 64 -> 256, 56x56    341, 126, 132
 //   3x3 128 -> 128, 28x28  303, 141, 119      3x3 256 -> 256, 14x14   256, 133, 139
 //   3x3 512 -> 512, 7x7    246, 132, 135      7x7 3 -> 64, 224x224    582, 236, 389
-// split_conv_gemvf8x2 and 64x32, by workgroups of 64x32, one to four images of ResNet-50's shapes (45 of them):
-//   16 to 32    19.2, 54.7 (3x3 512 -> 512, 7x7) to 32.4, 54.8    48 to 64    equal: 13.7, 13.4 to 28.6, 29.4
-//   100 to 128  40.7, 38.8 (3x3 256 -> 256), 13.3, 11.8 (1x1)     from 192 on 27.0, 22.2 to 48.2, 23.5 (1x1 64 -> 256)
-// However few the chunks: 1x1 64 -> 64, 56x56 (106 of 2 chunks) 9.5, 9.5; 1x1 24 -> 144 (318 of 1) 12.8, 8.8. With 98
-// (3x3 64 -> 64, one image) 18.7, 15.9, but ResNet-18, whose tensors are channels-last, is 1 % slower by the tile.
+// split_conv_gemvf8x2 and 64x32, by workgroups of 64x32: 53 convolutions of ResNet-50 and EfficientNet, one to four
+// images.
+//   16 to 32    slower: 19.2, 54.7 (3x3 512 -> 512, 7x7) to 14.3, 17.4 (1x1 1024 -> 256, 14x14)
+//   48 to 64    13.7, 13.4 (1x1 512 -> 128, 28x28) to 49.5, 55.2 (3x3 512 -> 512, 7x7, four images)
+//   88 to 98    38.5, 36.5 (1x1 2048 -> 512, 7x7, four images) to 18.7, 15.9 (3x3 64 -> 64, 56x56)
+//   100 to 128  9.5, 9.5 (1x1 64 -> 64, 56x56, 2 chunks) to 20.5, 16.3 (1x1 512 -> 128, 28x28, two images)
+//   from 192    27.0, 22.2 (1x1 512 -> 2048, 7x7, two images) to 32.1, 15.0 (1x1 24 -> 144, 56x56, 1 chunk, four
+//   images)
+// Whole ResNet-18, one image, whose tensors are channels-last, took 1 % longer with its 98 workgroups by 64x32.
 constexpr int64_t kLeastWorkgroups = 100;
 constexpr int64_t kManyWorkgroups = 784, kManyChunks = 36;  // of 128 channels
 
