@@ -5,6 +5,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_samplerless_texture_functions : require
+#extension GL_EXT_control_flow_attributes : require
 #pragma variant DTYPE f32 f16
 #pragma variant STORAGE buffer texture3d
 #pragma choice FUNCTION asin acos sinh cosh tan asinh acosh atanh exp2 erfc lgamma digamma round_bfloat16
@@ -14,6 +15,14 @@
 
 layout(constant_id = 1) const uint FUNCTION = 0;
 #include "core/unary.glslh"
+
+// Of long functions code for one element, not for four. A driver would write out what it can count, but not up to params.vec4_count.
+#define IN_TURN(f)                                                                                          \
+  {                                                                                                         \
+    const uint end = min(4u, params.vec4_count + 3u);                                                       \
+    [[dont_unroll]] for (uint i = 0u; i < end; ++i) x = vec4(x.yzw, f(x.x));                                \
+    return x;                                                                                               \
+  }
 
 vec4 apply(vec4 x) {
   switch (FUNCTION) {
@@ -27,7 +36,7 @@ vec4 apply(vec4 x) {
     case FUNCTION_atanh: return inverse_tanh(x);
     case FUNCTION_exp2: return two_to(x);
     case FUNCTION_erfc: return erfc(x);
-    case FUNCTION_lgamma: return log_gamma(x);
+    case FUNCTION_lgamma: IN_TURN(log_gamma)
     case FUNCTION_digamma: return digamma(x);
     case FUNCTION_round_bfloat16: return to_bfloat16(x);
   }

@@ -29,9 +29,15 @@ constexpr const char* kOp = "squeeze_excite";
 constexpr int64_t kMostHidden = 1024;    // 4 KiB of shared memory
 constexpr int64_t kMostChannels = 8192;  // one workgroup goes through a whole weight
 
+// Rows of x are whole vec4 groups.
+bool is_whole(int64_t channels) {
+  return channels % 4 == 0;
+}
+
 // Words of a weight that a lane has on the way. Mali by Mesa's compiler, fp16, spills and fills of 8: 4 to 12, of 4:
-// none.
-uint32_t words_ahead(const Features& features) {
+// none. Other rows are read an element at a time, which is four times as much code for each word; they are rare.
+uint32_t words_ahead(const Features& features, int64_t channels) {
+  if (!is_whole(channels)) return 2;
   return takes_least_tiles(features) ? 4 : 8;
 }
 
@@ -62,7 +68,7 @@ void check_layer(Tensor weight, Tensor bias, int64_t rows, int64_t columns) {
 void launch_kernel(Launch& launch, int64_t rows, int64_t channels, int64_t hidden, DType dtype) {
   const Features& features = launch.features;
   const uint32_t most = std::min(features.few_registers ? 256u : 512u, std::bit_floor(features.max_invocations));
-  const int64_t items = ceil_div(words_of(channels, dtype) * hidden, words_ahead(features));
+  const int64_t items = ceil_div(words_of(channels, dtype) * hidden, words_ahead(features, channels));
   const uint32_t lanes = features.cpu ? 32 : std::clamp(std::bit_ceil(u32(items)), 64u, most);
   // As many workgroups for a row as there are outputs for their lanes, and idle units.
   const int64_t idle = features.cpu ? 1 : std::max<int64_t>(1, features.units() / rows);
@@ -98,8 +104,9 @@ void squeeze_excite(Graph& graph, Args args) {
     u32(x.numel());
     launch_kernel(launch, x.dim(0), channels, hidden, dtype);
     const uint32_t vec4s = u32(ceil_div(hidden, 64) * 16);
-    launch.spec.insert(launch.spec.end(), {static_cast<uint32_t>(act), static_cast<uint32_t>(gate),
-                                           uint32_t{channels % 4 == 0}, vec4s, words_ahead(launch.features)});
+    launch.spec.insert(launch.spec.end(),
+                       {static_cast<uint32_t>(act), static_cast<uint32_t>(gate), uint32_t{is_whole(channels)}, vec4s,
+                        words_ahead(launch.features, channels)});
     launch.shader = &glsl::squeeze_excite::variant(glsl::squeeze_excite::dtype(dtype));
     launch.outer = 1;
   });
